@@ -1,0 +1,56 @@
+# agentd: build, test and show. `make help` lists the targets.
+SHELL       := /bin/bash
+.SHELLFLAGS := -Eeuo pipefail -c
+.DEFAULT_GOAL := build
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X agentd/cli.version=$(VERSION)
+TOOL    := go tool -modfile=tools.mod
+PREFIX  ?= /usr/local
+
+export CGO_ENABLED := 0
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build ./agentd
+	go build -trimpath -ldflags '$(LDFLAGS)' -o agentd ./cmd/agentd
+
+.PHONY: install
+install: build ## install agentd into $(PREFIX)/bin
+	install -Dm755 agentd $(DESTDIR)$(PREFIX)/bin/agentd
+
+.PHONY: setup
+setup: ## install what the tests use (as root with apt-get; otherwise say what is missing)
+	@./scripts/setup
+
+.PHONY: test
+test: setup ## all tests, those under a booted systemd too (as root)
+	go vet ./...
+	go test -timeout 20m ./...
+
+.PHONY: race
+race: ## the tests under the race detector (needs gcc)
+	CGO_ENABLED=1 go test -race -timeout 40m ./...
+
+.PHONY: lint
+lint: setup ## gofmt, go vet, staticcheck, shellcheck
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@if command -v shellcheck >/dev/null; then git ls-files | xargs -r grep -lIE '^#!.*\b(ba)?sh\b' | grep -v testdata | xargs -r shellcheck; \
+	else echo "skipped: shellcheck is not installed"; fi
+
+.PHONY: demo
+demo: build ## see the whole thing work, without a key and without a network
+	@./scripts/demo
+
+.PHONY: bench
+bench: build ## benchmarks, as ratios against a peer; see BENCHMARKS.md
+	@./scripts/bench
+
+.PHONY: clean
+clean: ## remove what the build made
+	rm -rf agentd dist
