@@ -130,6 +130,9 @@ func (s *Server) remember(sc *script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range sc.calls {
+		if !json.Valid([]byte(c.arguments)) {
+			continue // cannot come back unchanged to a wire that demands JSON
+		}
 		s.issued[c.id] = issue{name: c.name, text: c.arguments}
 	}
 	if sc.signature != "" {
