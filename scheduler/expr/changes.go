@@ -1,0 +1,5 @@
+package expr
+
+import "time"
+
+func (s *Schedule) clockChanges(from time.Time) []string { return nil }

@@ -1,0 +1,139 @@
+package expr
+
+import "time"
+
+const (
+	// maxOffset is more than any zone is away from UTC.
+	maxOffset = 26 * time.Hour
+	// maxPeriods bounds the clock changes one search looks at: two a year for
+	// the longest wait, and twice that for zones that also change for Ramadan.
+	maxPeriods = 4 * (leapYears + 2)
+)
+
+// wallOf returns what the clocks of a zone show, held as a time in UTC.
+func wallOf(t time.Time, loc *time.Location) time.Time {
+	_, offset := t.In(loc).Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// moment is when a wall time comes.
+type moment struct {
+	first  time.Time // in a gap: the gap's end
+	second time.Time // zero unless the wall time comes twice
+	gap    bool      // the wall time does not come at all
+}
+
+// momentOf finds the instants at which the clocks of a zone show w.
+func momentOf(w time.Time, loc *time.Location) moment {
+	var m moment
+	at := w.Add(-maxOffset)
+	for at.Before(w.Add(maxOffset)) {
+		local := at.In(loc)
+		start, end := local.ZoneBounds()
+		_, offset := local.Zone()
+		t := w.Add(-time.Duration(offset) * time.Second)
+		switch {
+		case t.Before(start):
+			if m.first.IsZero() {
+				m = moment{first: start.UTC(), gap: true}
+			}
+			return m
+		case !end.IsZero() && !t.Before(end):
+		case m.first.IsZero():
+			m.first = t
+		default:
+			m.second = t
+		}
+		if end.IsZero() {
+			break
+		}
+		at = end
+	}
+	return m
+}
+
+// wall returns the first wall time after w at which the schedule fires.
+func (s *Schedule) wall(w time.Time, n *counter) time.Time {
+	if s.cron != nil {
+		return s.cronWall(w, n)
+	}
+	var first time.Time
+	for i := range s.rules {
+		t := s.rules[i].next(w, n)
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// cronWall asks robfig/cron, in UTC, where it is exact. It looks five years
+// ahead; 29 February can be eight years away.
+func (s *Schedule) cronWall(w time.Time, n *counter) time.Time {
+	for range 3 {
+		*n++
+		t := s.cron.Next(w)
+		if t.Year() > maxYear {
+			break
+		}
+		if !t.IsZero() {
+			return t
+		}
+		w = time.Date(w.Year()+5, time.December, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return time.Time{}
+}
+
+// nextFixed gives each wall time one instant: the first at which the clocks
+// show it, or the end of the gap it falls in.
+func (s *Schedule) nextFixed(after time.Time, n *counter) time.Time {
+	loc := s.zone.loc
+	w := wallOf(after, loc)
+	// After the clocks went back they show times that have had their turn.
+	if start, _ := after.In(loc).ZoneBounds(); !start.IsZero() {
+		shown := wallOf(start.Add(-time.Nanosecond), loc)
+		if w.Before(shown) {
+			w = shown
+		}
+	}
+	for range maxPeriods {
+		*n++
+		if w = s.wall(w, n); w.IsZero() {
+			return w
+		}
+		if t := momentOf(w, loc).first; t.After(after) {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// nextReal returns the next instant at which the clocks show a time of the
+// schedule. Between two clock changes wall times and instants run alike, so it
+// goes from change to change.
+func (s *Schedule) nextReal(after time.Time, n *counter) time.Time {
+	loc := s.zone.loc
+	w := s.wall(wallOf(after, loc), n)
+	for range maxPeriods {
+		*n++
+		_, end := after.In(loc).ZoneBounds()
+		_, offset := after.In(loc).Zone()
+		t := w.Add(-time.Duration(offset) * time.Second)
+		if !w.IsZero() && (end.IsZero() || t.Before(end)) {
+			return t
+		}
+		if end.IsZero() {
+			break
+		}
+		shown := wallOf(end, loc)
+		back := shown.Before(wallOf(end.Add(-time.Nanosecond), loc))
+		if back || w.Before(shown) {
+			if w.IsZero() && !back {
+				break
+			}
+			w = s.wall(shown.Add(-time.Nanosecond), n)
+		}
+		after = end
+	}
+	return time.Time{}
+}
