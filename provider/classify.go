@@ -53,8 +53,11 @@ func classifyResponse(status int, header http.Header, body []byte, now time.Time
 // before overflow, and overflow before retryability.
 func classify(status int, r report, now time.Time) *recovery.Fault {
 	f := &recovery.Fault{Type: r.typ(), Message: oneLine(r.text)}
-	f.RetryAfter, f.ResetAt = whenAgain(recovery.RateLimited, nil, r, now)
+	if r.param != "" && !strings.Contains(f.Message, r.param) {
+		f.Message = oneLine(f.Message + " (parameter " + r.param + ")")
+	}
 	f.Kind = kindOf(status, r)
+	f.RetryAfter, f.ResetAt = whenAgain(f.Kind, nil, r, now)
 	return f
 }
 
