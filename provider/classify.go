@@ -86,6 +86,8 @@ func kindOf(status int, r report) recovery.Kind {
 		return recovery.Server
 	case status >= 500:
 		return serverKind(word, known, r)
+	case known && word == recovery.Server && (status == 400 || status == 422):
+		return wordingKind(r.text, recovery.Invalid) // Ollama calls everything api_error
 	case known && word != recovery.Invalid:
 		return word
 	case known, status >= 400:

@@ -185,6 +185,7 @@ func (r *report) say(v any) {
 	switch v := v.(type) {
 	case string:
 		r.text = v
+		r.unwrap()
 	case map[string]any:
 		for _, k := range []string{"message", "detail", "error"} {
 			r.say(v[k])
@@ -194,6 +195,24 @@ func (r *report) say(v any) {
 			r.text = string(text)
 		}
 	}
+}
+
+// unwrap looks into a message that is itself an error body, which gateways make.
+func (r *report) unwrap() {
+	text := strings.TrimSpace(r.text)
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[{") || strings.Count(text, "{") > 20 {
+		return
+	}
+	inner := readReport([]byte(text), time.Time{})
+	if !inner.json {
+		return
+	}
+	r.words = append(r.words, inner.words...)
+	if inner.text != "" {
+		r.text = inner.text
+	}
+	r.setStatus(inner.status)
+	r.after = max(r.after, inner.after)
 }
 
 // typ returns the most telling word.

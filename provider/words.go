@@ -72,7 +72,7 @@ var (
 	overflowWording = regexp.MustCompile(`(?i)context.?(length|window|size|limit)|maximum context|(prompt|input|request|conversation|messages?)( \w+)? (is|are|was) too (long|large)|` +
 		`(input|prompt) (length|tokens?|token count).{0,40}(exceed|larger|greater|more than|too)|exceeds? the (maximum|limit|available|model)[^.]{0,40}(token|context|length|input)|` +
 		`too many (input |prompt )?tokens|maximum (prompt|input|sequence) length|max(imum)?_?(model_?len|seq(uence)?_?len)|reduce the length|` +
-		`token limit|tokens? (exceeded|exceeds)|input is too long|larger than the (maximum|context)|n_ctx|request entity too large|payload too large|request too large|exceeds limit of \d+|` +
+		`token limit|tokens? (exceeded|exceeds)|input is too long|(larger|longer) than the (maximum|context)|max_new_tokens. must be|n_ctx|request entity too large|payload too large|request too large|exceeds limit of \d+|` +
 		`max_tokens.{0,60}(must be at least 1|cannot be (less|negative))`)
 	quotaWording = regexp.MustCompile(`(?i)exceeded your (current |monthly |assigned )?quota|insufficient.?(quota|credit|balance|fund)|credit balance is too low|spend(ing)?.?limit|` +
 		`billing (hard )?limit|out of credits?|(requires|purchase|add|buy|top up).{0,20} more credits|exhausted (your |its )?(credit|balance|spend)|not enough credits?|monthly (usage|spending) limit|` +
