@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"io/fs"
+	"strings"
+	"time"
+
+	"agentd/runscript"
+	"agentd/scheduler/expr"
+	"agentd/systemd"
+	"agentd/workspace"
+)
+
+// Artifact is a file that install makes for a job.
+type Artifact struct {
+	Path string
+	Text []byte
+	Mode fs.FileMode
+}
+
+// NameOf returns the name of the job's units.
+func NameOf(job *workspace.Job) systemd.JobName {
+	return systemd.JobName{Agent: job.Agent, Job: job.Name}
+}
+
+// Scheduled reports whether the job gets a timer: it has a schedule and is
+// switched on. Without one it can still be started by hand.
+func Scheduled(job *workspace.Job) bool {
+	return job.Enabled && len(job.Schedules) > 0
+}
+
+// Artifacts returns the files of a job: run.sh, the service and, if the job is
+// Scheduled, the timer.
+func (t Target) Artifacts(job *workspace.Job) ([]Artifact, error) {
+	name := NameOf(job)
+	script, err := runscript.Render(runscript.Spec{
+		Agent: job.Agent, Job: job.Name, Path: t.Script(name),
+		Agentd: t.Agentd, Workspace: job.Dir, StateDir: t.State, Env: t.Env,
+	})
+	if err != nil {
+		return nil, err
+	}
+	service, err := t.serviceOf(job).Bytes()
+	if err != nil {
+		return nil, err
+	}
+	files := []Artifact{
+		{t.Script(name), script, t.scriptMode()},
+		{t.service(name), service, 0o644},
+	}
+	if !Scheduled(job) {
+		return files, nil
+	}
+	timer, err := systemd.Timer{
+		Name: name, Workspace: job.Dir, When: when(job.Schedules),
+		CatchUp: job.CatchUp, Jitter: job.Jitter, Wake: job.Unit.Wake, Scope: t.Scope, Version: t.Version,
+	}.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	return append(files, Artifact{t.timer(name), timer, 0o644}), nil
+}
+
+// scriptMode lets the user of a system unit run a script that root wrote.
+func (t Target) scriptMode() fs.FileMode {
+	if t.Scope == systemd.System {
+		return 0o755
+	}
+	return 0o700
+}
+
+func (t Target) serviceOf(job *workspace.Job) systemd.Service {
+	return systemd.Service{
+		Name: NameOf(job), Description: job.Description,
+		Workspace: job.Dir, Script: t.Script(NameOf(job)),
+		Start: Longest(job), Stop: job.Grace + closing,
+		Scope: t.Scope, User: t.User, Version: t.Version,
+		Hardening: job.Unit.Hardening, NetworkOnline: job.Unit.NetworkOnline, OnFailure: job.Unit.OnFailure,
+		MemoryMax: job.Unit.MemoryMax, CPUQuota: job.Unit.CPUQuota, TasksMax: job.Unit.TasksMax,
+		Nice: job.Unit.Nice, IOClass: job.Unit.IOClass,
+	}
+}
+
+// closing is what agentd needs beyond the grace of what it started: to write
+// records and to let tee end.
+const closing = 30 * time.Second
+
+// Longest returns how long a whole run can take: every attempt with its grace,
+// every wait between them and for the lane. Only a run that hangs takes
+// longer, and is ended by systemd. It is 0, no limit, if the job has none.
+func Longest(job *workspace.Job) time.Duration {
+	if job.Timeout <= 0 {
+		return 0
+	}
+	attempts := time.Duration(max(job.Resume.Attempts, 1))
+	pause := max(job.Resume.Cooldown, job.Resume.MaxWait)
+	total := attempts*(job.LaneWait+job.Timeout+job.Grace) + (attempts-1)*pause + closing
+	// A lane taken from a dead owner: what that one left behind gets the grace too.
+	return (total + job.Grace).Round(time.Second)
+}
+
+// when returns the timer settings of all schedules.
+func when(schedules []*expr.Schedule) []systemd.Entry {
+	var entries []systemd.Entry
+	for _, s := range schedules {
+		for _, line := range s.OnCalendar() {
+			entries = append(entries, systemd.Entry{Key: "OnCalendar", Value: line})
+		}
+		for _, setting := range s.Timer() {
+			if setting.Key != "OnCalendar" {
+				entries = append(entries, systemd.Entry{Key: setting.Key, Value: setting.Value})
+			}
+		}
+	}
+	return entries
+}
+
+// CrontabLine returns the line that runs the job from cron, for machines
+// without systemd; ok is false where cron has no such schedule, or would read
+// it in another time zone.
+func CrontabLine(job *workspace.Job, script string) (line string, ok bool) {
+	if len(job.Schedules) != 1 || job.Timezone != "" || strings.ContainsAny(script, "\n\x00") {
+		return "", false
+	}
+	text := strings.TrimSpace(job.ScheduleText[0])
+	shorthand := strings.HasPrefix(text, "@") && !strings.HasPrefix(text, "@every")
+	if !shorthand && (len(strings.Fields(text)) != 5 || !strings.ContainsAny(text[:1], "*0123456789")) {
+		return "", false
+	}
+	// cron gives the line to sh, and takes "%" for the end of it.
+	quoted := "'" + strings.ReplaceAll(script, "'", `'\''`) + "'"
+	return text + " " + strings.ReplaceAll("/bin/bash "+quoted, "%", `\%`), true
+}
