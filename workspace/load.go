@@ -60,6 +60,11 @@ func Load(dir string) (*Workspace, error) {
 	for _, d := range ws.drafts {
 		d.checkFiles(found)
 	}
+	for _, k := range ws.keyFiles {
+		if _, err := os.Stat(k.path); err != nil {
+			found.warn(k.pos, "api_key_file %s is not there", quote(k.path))
+		}
+	}
 	if err := found.err(ws.File); err != nil {
 		return nil, err
 	}
@@ -92,7 +97,8 @@ func LoadJob(dir, name string) (*Workspace, *Job, error) {
 // loaded is a workspace before the files that it refers to are checked.
 type loaded struct {
 	*Workspace
-	drafts []*draft
+	drafts   []*draft
+	keyFiles []keyFile
 }
 
 func load(dir string) (loaded, *findings, error) {
@@ -127,7 +133,7 @@ func parse(path string, doc []byte) (loaded, *findings) {
 	if len(found.mistakes) == 0 {
 		crossCheck(doc, found)
 	}
-	return loaded{Workspace: l.ws, drafts: l.drafts}, found
+	return loaded{Workspace: l.ws, drafts: l.drafts, keyFiles: l.keyFiles}, found
 }
 
 // parseDocument refuses what is not text before it is read as TOML.

@@ -1,13 +1,10 @@
 package workspace
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,7 +110,7 @@ done_is_terminal = true
 
 func TestLoadReadsEveryKey(t *testing.T) {
 	t.Parallel()
-	dir := workspaceOf(t, everyKey, ".env", "X=1", "prompts/build.md", "Build it.\n")
+	dir := workspaceOf(t, everyKey, ".env", "X=1", "secret/key", "k", "prompts/build.md", "Build it.\n")
 	ws, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +178,20 @@ func TestEveryKeyIsInTheExample(t *testing.T) {
 	}
 }
 
+func TestOwnProviderSpeaksChat(t *testing.T) {
+	t.Parallel()
+	ws, err := Load(workspaceOf(t, agentHead+"[providers.house]\nbase_url = \"http://h/v1\"\n[providers.openai]\napi_key_env = \"K\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ws.Providers["house"].Wire; got != "chat" {
+		t.Errorf("wire of a provider that agentd does not know = %q", got)
+	}
+	if got := ws.Providers["openai"].Wire; got != "" {
+		t.Errorf("wire of a preset = %q, want the preset's", got)
+	}
+}
+
 func TestJobsShareNothing(t *testing.T) {
 	t.Parallel()
 	dir := workspaceOf(t, `
@@ -241,84 +252,6 @@ func TestLargePrompt(t *testing.T) {
 	}
 	if ws.Jobs[0].Prompt != prompt {
 		t.Errorf("a prompt of %d bytes came back with %d", len(prompt), len(ws.Jobs[0].Prompt))
-	}
-}
-
-func TestUnreadableFiles(t *testing.T) {
-	t.Parallel()
-	valid := "[agent]\nname = \"bob\"\n"
-	tests := []struct {
-		name string
-		make func(t *testing.T, path string)
-		code exitcodes.Code
-		want string
-	}{
-		{"missing", func(*testing.T, string) {}, exitcodes.NoInput, "agentd.toml does not exist"},
-		{"folder", func(t *testing.T, p string) { mkdir(t, p) }, exitcodes.Config, "agentd.toml is a folder, not a file"},
-		{"fifo", func(t *testing.T, p string) {
-			if err := syscall.Mkfifo(p, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}, exitcodes.Config, "agentd.toml is not a regular file"},
-		{"large", func(t *testing.T, p string) {
-			write(t, p, valid)
-			if err := os.Truncate(p, 100<<20); err != nil {
-				t.Fatal(err)
-			}
-		}, exitcodes.Config, "agentd.toml is larger than 4 MiB"},
-		{"BOM", func(t *testing.T, p string) { write(t, p, "\ufeff"+valid) }, exitcodes.Config, "agentd.toml:1:1 the file starts with a byte order mark: save it as UTF-8 without one"},
-		{"UTF-16", func(t *testing.T, p string) { write(t, p, "\xff\xfe[\x00") }, exitcodes.Config, "agentd.toml:1:1 the file is UTF-16: save it as UTF-8"},
-		{"Latin-1", func(t *testing.T, p string) { write(t, p, "[agent]\nname = \"bj\xf6rn\"") }, exitcodes.Config, "agentd.toml:2:11 the file is not UTF-8 from here on: save it as UTF-8"},
-		{"link to nowhere", func(t *testing.T, p string) {
-			if err := os.Symlink("nowhere", p); err != nil {
-				t.Fatal(err)
-			}
-		}, exitcodes.NoInput, "agentd.toml does not exist"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			tt.make(t, filepath.Join(dir, FileName))
-			_, err := Load(dir)
-			if exitcodes.From(err) != tt.code || err == nil || !strings.HasSuffix(err.Error(), tt.want) {
-				t.Errorf("Load: %v (code %d), want %q (code %d)", err, exitcodes.From(err), tt.want, tt.code)
-			}
-		})
-	}
-}
-
-func mkdir(t *testing.T, path string) {
-	t.Helper()
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestNoPermission(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() == 0 {
-		t.Skip("root reads everything")
-	}
-	dir := workspaceOf(t, "")
-	if err := os.Chmod(filepath.Join(dir, FileName), 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Load(dir)
-	if exitcodes.From(err) != exitcodes.NoInput || !strings.HasSuffix(err.Error(), "permission denied") {
-		t.Errorf("Load: %v (code %d)", err, exitcodes.From(err))
-	}
-}
-
-// The words of a missing permission, also where the tests run as root.
-func TestUnreadableSaysWhy(t *testing.T) {
-	t.Parallel()
-	err := unreadable("/x/agentd.toml", &fs.PathError{Op: "open", Path: "/x/agentd.toml", Err: syscall.EACCES})
-	if got := err.Error(); got != "cannot read /x/agentd.toml: permission denied" {
-		t.Errorf("message: %s", got)
-	}
-	if !errors.Is(err, fs.ErrPermission) || exitcodes.From(err) != exitcodes.NoInput || exitcodes.HintOf(err) == "" {
-		t.Errorf("cause, code or hint is lost: %#v", err)
 	}
 }
 
@@ -399,7 +332,15 @@ model = "openai/m"
 prompt = "p"
 env_files = ["keys.env"]
 lane = "builds"
+session = "s-{date}"
+[jobs.b]
+model = "openai/m"
+prompt = "p"
+session = "s-{date}"
+resume.cooldown = "20m"
 [lanes.build]
+[providers.openai]
+api_key_file = "/nowhere/key"
 `)
 	ws, err := Load(dir)
 	if err != nil {
@@ -411,7 +352,10 @@ lane = "builds"
 	}
 	want := []string{
 		`agentd.toml:6:13 env_files: "keys.env" is not there; a run of a will end with 66`,
-		`agentd.toml:8:8 no job uses lane "build": did you mean "builds"?`,
+		`agentd.toml:12:11 jobs a and b continue session "s-{date}" in different lanes: when both run, one fails`,
+		`agentd.toml:13:19 resume.cooldown 20m is longer than resume.max_wait 10m: no run of b waits, each leaves a pending resume`,
+		`agentd.toml:14:8 no job uses lane "build": did you mean "builds"?`,
+		`agentd.toml:16:1 api_key_file "/nowhere/key" is not there`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("warnings:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -1,19 +1,22 @@
 package workspace
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-
-	"agentd/scheduler/expr"
 )
 
 // loader turns the tree of an agentd.toml into a Workspace.
 type loader struct {
-	found  *findings
-	ws     *Workspace
-	drafts []*draft
+	found    *findings
+	ws       *Workspace
+	drafts   []*draft
+	keyFiles []keyFile
+}
+
+// keyFile is a file that a provider's key comes from.
+type keyFile struct {
+	pos  int
+	path string
 }
 
 type agent struct{ name, description string }
@@ -66,6 +69,7 @@ func (l *loader) read(root *node) {
 		l.readJobs(e.value, base)
 	}
 	l.shareLanes(lanes)
+	l.warnOfSessions()
 }
 
 func topHeader(name string) string {
@@ -176,8 +180,8 @@ func (l *loader) shareLanes(lanes map[string]*entry) {
 		if other := first[d.Lane]; other == nil {
 			first[d.Lane] = d
 		} else if other.LaneSlots != d.LaneSlots {
-			l.found.mistake(d.pos("lane_slots"), "job %s gives lane %q %d slots, but job %s gives it %d: say it once, in [lanes.%s]",
-				d.Name, d.Lane, d.LaneSlots, other.Name, other.LaneSlots, d.Lane)
+			l.found.mistake(d.pos("lane_slots"), "lane %q has lane_slots %d in job %s, but %d in job %s: say it once, in [lanes.%s]",
+				d.Lane, d.LaneSlots, d.Name, other.LaneSlots, other.Name, d.Lane)
 		}
 	}
 	for name, e := range lanes {
@@ -187,112 +191,19 @@ func (l *loader) shareLanes(lanes map[string]*entry) {
 	}
 }
 
-// checkDefaults checks what does not depend on a job, for a file without jobs.
-func (d *draft) checkDefaults(l *loader) {
-	if s, ok := d.at["model"]; ok && d.Model != "" {
-		if err := l.checkModel(d.Model); err != nil {
-			l.found.mistake(s.value, "model %s: %v", quote(d.Model), err)
-		}
-	}
-	d.checkPromptChoice(l.found)
-	d.parseSchedules(l.found)
-}
-
-// check looks at the keys of a job together.
-func (d *draft) check(l *loader) {
-	f := l.found
-	d.checkPromptChoice(f)
-	d.checkWork(l)
-	d.parseSchedules(f)
-}
-
-func (d *draft) checkPromptChoice(f *findings) {
-	prompt, hasPrompt := d.at["prompt"]
-	file, hasFile := d.at["prompt_file"]
-	if hasPrompt && hasFile && prompt.own == file.own {
-		f.mistake(max(prompt.key, file.key), "prompt and prompt_file exclude each other: keep one")
-	}
-}
-
-// checkWork checks prompt, backend, model and command.
-func (d *draft) checkWork(l *loader) {
-	f := l.found
-	if d.Model != "" {
-		if err := l.checkModel(d.Model); err != nil {
-			f.mistake(d.pos("model"), "model %s: %v", quote(d.Model), err)
-		}
-	}
-	if s, said := d.at["backend"]; said && f.wrong[s.value] {
-		return // what else is needed depends on it
-	}
-	if d.Backend == "command" {
-		d.checkCommand(f)
-	} else {
-		d.checkBuiltin(f)
-	}
-}
-
-// lacks reports whether a key is missing, also under a mistyped name.
-func (d *draft) lacks(f *findings, key string) bool {
-	_, said := d.at[key]
-	return !said && !f.meant["jobs."+d.Name+"."+key] && !f.meant["defaults."+key]
-}
-
-func (d *draft) checkBuiltin(f *findings) {
-	where := "jobs." + d.Name
-	_, hasFile := d.at["prompt_file"]
-	prompt, hasPrompt := d.at["prompt"]
-	switch {
-	case d.lacks(f, "prompt") && d.lacks(f, "prompt_file"):
-		f.mistake(d.pos("."), "%s needs a prompt or a prompt_file", where)
-	case hasPrompt && !hasFile && strings.TrimSpace(d.Prompt) == "" && !f.wrong[prompt.value]:
-		f.mistake(prompt.value, "prompt is empty")
-	}
-	if model, said := d.at["model"]; said && d.Model == "" && !f.wrong[model.value] {
-		f.mistake(model.value, "model is empty")
-	} else if d.lacks(f, "model") {
-		f.mistake(d.pos("."), `%s needs a model, such as model = "anthropic/claude-sonnet-4-5"`, where)
-	}
-	for _, key := range []string{"command", "prompt_via"} {
-		if s, said := d.at[key]; said && s.own {
-			f.mistake(s.key, `%s is only for backend = "command"`, key)
-		}
-	}
-}
-
-func (d *draft) checkCommand(f *findings) {
-	s, said := d.at["command"]
-	switch {
-	case d.lacks(f, "command"):
-		f.mistake(d.pos("backend"), `jobs.%s needs a command, such as command = ["prog", "arg"]`, d.Name)
-	case said && (len(d.Command) == 0 || d.Command[0] == "") && !f.wrong[s.value]:
-		f.mistake(s.value, "command must name a program")
-	}
-}
-
-// parseSchedules parses the texts in the job's zone.
-func (d *draft) parseSchedules(f *findings) {
-	if s, ok := d.at["timezone"]; ok && f.wrong[s.value] {
-		return // the schedules are not to blame for their zone
-	}
-	d.Schedules = nil
-	for i, text := range d.ScheduleText {
-		s, err := expr.Parse(text, d.Timezone)
-		if err == nil {
-			d.Schedules = append(d.Schedules, s)
+// warnOfSessions tells of jobs that continue one session and may run together:
+// a session has one writer.
+func (l *loader) warnOfSessions() {
+	first := map[string]*draft{}
+	for _, d := range l.drafts {
+		if d.Session == "" || strings.Contains(d.Session, "{run}") {
 			continue
 		}
-		f.mistake(d.schedulePos[i], "schedule %s: %s", quote(text), scheduleReason(err))
+		other := first[d.Session]
+		if other == nil {
+			first[d.Session] = d
+		} else if other.Lane != d.Lane {
+			l.found.warn(d.pos("session"), "jobs %s and %s continue session %q in different lanes: when both run, one fails", other.Name, d.Name, d.Session)
+		}
 	}
-}
-
-func scheduleReason(err error) string {
-	s, ok := errors.AsType[*expr.SyntaxError](err)
-	switch {
-	case !ok:
-		return err.Error()
-	case s.Column > 0:
-		return fmt.Sprintf("%s (column %d)", s.Reason, s.Column)
-	}
-	return s.Reason
 }

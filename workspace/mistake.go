@@ -119,6 +119,9 @@ func (f *findings) full() bool { return len(f.mistakes) >= maxMistakes }
 
 func (f *findings) at(offset int, message string) Mistake {
 	offset = min(max(offset, 0), len(f.doc))
+	for offset > 0 && offset < len(f.doc) && !utf8.RuneStart(f.doc[offset]) {
+		offset-- // the parser may point into a character
+	}
 	line, found := slices.BinarySearch(f.lines, offset)
 	if !found {
 		line--

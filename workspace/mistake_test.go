@@ -161,15 +161,14 @@ func TestMistakes(t *testing.T) {
 			`11:12 unit.io_class "idel": did you mean "idle"? It is one of "idle", "best-effort" or "realtime"`,
 		}},
 		{"slots differ", jobHead + "lane_slots = 2\n[jobs.b]\nprompt = \"p\"\nmodel = \"openai/m\"", []string{
-			`7:7 job b gives lane "bob" 1 slots, but job triage gives it 2: say it once, in [lanes.bob]`,
+			`7:7 lane "bob" has lane_slots 1 in job b, but 2 in job triage: say it once, in [lanes.bob]`,
 		}},
 		{"slots differ from lane", jobHead + "lane_slots = 2\n[lanes.bob]\nslots = 3", []string{
 			"6:14 lane_slots 2 of job triage differs from [lanes.bob], which has 3 slots",
 		}},
 
 		{"unknown provider table", agentHead + "[providers.house]", []string{
-			`3:12 providers.house needs wire, because "house" is not a provider that agentd knows`,
-			`3:12 providers.house needs base_url, because "house" is not a provider that agentd knows`,
+			`3:12 providers.house needs a base_url, because "house" is not a provider that agentd knows`,
 		}},
 		{"key in the open", agentHead + "[providers.openai]\napi_key = \"sk-hunter2\"", []string{
 			`4:1 unknown key "api_key" in providers.openai: did you mean "api_key_env"?`,

@@ -24,7 +24,7 @@ func ProviderPresets() []string {
 
 func providerFields() []field[Provider] {
 	return []field[Provider]{
-		{"wire", "text", "the preset's", "protocol: chat (OpenAI Chat Completions and all that is compatible), responses or anthropic", text(func(p *Provider) *string { return &p.Wire }, oneOf("chat", "responses", "anthropic"))},
+		{"wire", "text", "the preset's, else chat", "protocol: chat (OpenAI Chat Completions and all that is compatible), responses or anthropic", text(func(p *Provider) *string { return &p.Wire }, oneOf("chat", "responses", "anthropic"))},
 		{"base_url", "text", "the preset's", "where requests go, without the protocol's own path", text(func(p *Provider) *string { return &p.BaseURL }, checkURL)},
 		{"api_key_env", "text", "the preset's", "variable that holds the key, from env_files or the environment", text(func(p *Provider) *string { return &p.APIKeyEnv }, checkKeyVariable)},
 		{"api_key_file", "text", "", "file that holds the key, relative to the workspace", text(func(p *Provider) *string { return &p.APIKeyFile }, checkPath)},
@@ -67,7 +67,7 @@ func checkKeyVariable(s string) error {
 
 func checkCredential(s string) error {
 	if !credentialName.MatchString(s) {
-		return errors.New("a credential's name is made of letters, digits, -, _ and .")
+		return errors.New("a credential's name is made of letters, digits, dots, - and _")
 	}
 	return nil
 }
@@ -90,8 +90,11 @@ func (l *loader) readProviders(n *node) {
 		at := map[string]int{}
 		decode(l.found, "providers."+name, "", providerFields(), e.value, &p, func(key string, k *entry) { at[key] = k.pos })
 		l.checkProvider(&p, e, at)
-		if p.APIKeyFile != "" && !filepath.IsAbs(p.APIKeyFile) {
-			p.APIKeyFile = filepath.Join(l.ws.Dir, p.APIKeyFile)
+		if p.APIKeyFile != "" {
+			if !filepath.IsAbs(p.APIKeyFile) {
+				p.APIKeyFile = filepath.Join(l.ws.Dir, p.APIKeyFile)
+			}
+			l.keyFiles = append(l.keyFiles, keyFile{pos: at["api_key_file"], path: p.APIKeyFile})
 		}
 		l.ws.Providers[name] = p
 	}
@@ -104,10 +107,11 @@ func (l *loader) checkProvider(p *Provider, e *entry, at map[string]int) {
 		return
 	}
 	if !slices.Contains(ProviderPresets(), p.Name) {
-		for _, key := range []string{"wire", "base_url"} {
-			if _, ok := at[key]; !ok && !l.found.meant[where+"."+key] {
-				l.found.mistake(e.pos, "%s needs %s, because %q is not a provider that agentd knows%s", where, key, p.Name, didYouMean(p.Name, ProviderPresets()))
-			}
+		if _, ok := at["base_url"]; !ok && !l.found.meant[where+".base_url"] {
+			l.found.mistake(e.pos, "%s needs a base_url, because %q is not a provider that agentd knows%s", where, p.Name, didYouMean(p.Name, ProviderPresets()))
+		}
+		if _, ok := at["wire"]; !ok {
+			p.Wire = "chat"
 		}
 	}
 	if p.DoneIsTerminal && p.Wire != "" && p.Wire != "chat" {
