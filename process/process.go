@@ -76,6 +76,10 @@ type Result struct {
 	OutputErr error
 }
 
+// ErrNotEnded is in the chain of an error of Run when something of the tree
+// still runs.
+var ErrNotEnded = errors.New("not all of its processes could be ended")
+
 // Run starts the program, waits until it ends or ctx does, and then ends all
 // that is left of its tree. When ctx ends, Result.Stopped is set and the error
 // is nil; the reason is in context.Cause(ctx).
@@ -120,7 +124,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	res.OutputErr = pl.finish()
 	state, reapErr := c.reap()
 	if err = errors.Join(err, reapErr); err != nil {
-		return res, exitcodes.Errorf(exitcodes.Failure, "cannot end %s: %w", spec.name(), oneLine(err))
+		return res, exitcodes.Errorf(exitcodes.Failure, "cannot end %s: %w: %w", spec.name(), ErrNotEnded, oneLine(err))
 	}
 	res.setStatus(state)
 	if !res.Stopped && res.Status == 128+int(unix.SIGKILL) {
