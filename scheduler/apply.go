@@ -123,7 +123,7 @@ func (a *applying) look(ctx context.Context) error {
 		return err
 	}
 	for _, s := range states {
-		a.before[s.JobName] = s
+		a.before[s.Name] = s
 	}
 	return nil
 }

@@ -266,5 +266,5 @@ func ownerOf(path string, text []byte) (name systemd.JobName, intact, ok bool) {
 		return systemd.JobName{Agent: o.Agent, Job: o.Job}, o.Intact, ok
 	}
 	o, ok := systemd.OwnerOf(text)
-	return o.JobName, o.Intact, ok
+	return o.Name, o.Intact, ok
 }

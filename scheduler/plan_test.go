@@ -162,7 +162,7 @@ func (m *fakeManager) Status(_ context.Context, jobs ...systemd.JobName) ([]syst
 	var list []systemd.JobStatus
 	for _, j := range jobs {
 		list = append(list, systemd.JobStatus{
-			JobName: j, Enabled: m.enabled[j.Timer()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
+			Name: j, Enabled: m.enabled[j.Timer()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
 		})
 	}
 	return list, nil

@@ -13,7 +13,7 @@ const ownerSection = "X-Agentd"
 
 // Owner is what a unit's mark says about who made it.
 type Owner struct {
-	JobName
+	Name      JobName
 	Workspace string
 	// Intact is false when the file was changed after agentd wrote it.
 	Intact bool
@@ -27,8 +27,8 @@ func OwnerOf(text []byte) (owner Owner, ok bool) {
 		return Owner{}, false
 	}
 	s := f.Section(ownerSection)
-	owner.Agent, owner.Job = s.Get("Agent"), s.Get("Job")
-	if owner.Agent == "" || owner.Job == "" {
+	owner.Name = JobName{s.Get("Agent"), s.Get("Job")}
+	if owner.Name.Agent == "" || owner.Name.Job == "" {
 		return Owner{}, false
 	}
 	// A workspace that cannot be read back only makes the message poorer.

@@ -14,17 +14,20 @@ import (
 
 // JobStatus is what systemd knows about a job.
 type JobStatus struct {
-	JobName
+	Name      JobName
 	Installed bool // it has a service unit
 	Enabled   bool // its timer starts with the machine or the session
 	Waiting   bool // its timer runs
 	Running   bool // its service runs: a oneshot is "activating" all along
 
-	Next   time.Time // when the timer elapses next; zero: never or unknown
-	Last   time.Time // when it last did; zero: never
-	Result string    // of the last run: "success", "exit-code", "timeout", ...; "" before the first
-	Status int       // exit status of the last run
-	PID    int       // of the running script, else 0
+	Next time.Time // when the timer elapses next; zero: never or unknown
+	Last time.Time // when it last did; zero: never
+	// Result is how the last run ended: "success", "exit-code", "timeout", ...
+	// It is "" before the first, and after a success of a job without a timer,
+	// which systemd forgets.
+	Result string
+	Status int // exit status of the last run
+	PID    int // of the running script, else 0
 }
 
 // Status returns the states of jobs in the given order. Whatever their number,
@@ -57,7 +60,7 @@ func (c *Conn) Status(ctx context.Context, jobs ...JobName) ([]JobStatus, error)
 	slots := make(chan struct{}, 16) // calls under way
 	errs := make([]error, len(jobs))
 	for i, j := range jobs {
-		out[i] = JobStatus{JobName: j, Enabled: enabled[j.Timer()]}
+		out[i] = JobStatus{Name: j, Enabled: enabled[j.Timer()]}
 		service, timer := byName[j.Service()], byName[j.Timer()]
 		wait.Go(func() {
 			slots <- struct{}{}

@@ -36,11 +36,13 @@ if ! mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" 2>/dev/null; then
   mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 fi
 
-# A boot empties /tmp and fills /run: they must not be the machine's.
+# A boot empties /tmp and fills /run: they must not be the machine's. Nor has
+# root's home anything to do in a test.
 for dir in /tmp /var/tmp; do
   mount -t tmpfs -o mode=1777 tmpfs "$root$dir"
 done
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs -o mode=700 tmpfs "$root/root"
 mkdir -p "$root/run/lock" "$root/run/sandbox"
 mount --bind "$work/shared" "$root/run/sandbox"
 for dir; do
@@ -52,7 +54,7 @@ done
 # would do harm (cron jobs, network set-up): only the bus, logind and journald start.
 : >"$root/etc/machine-id"
 hostname sandbox
-rm -f "$root"/etc/systemd/system/*.wants/* "$root"/etc/systemd/system/*.timer
+rm -rf "$root"/etc/systemd/system/*.wants "$root"/etc/systemd/system/*.timer
 mkdir -p "$root/mnt"
 
 cd "$root"
