@@ -94,8 +94,18 @@ func (s *Store) Save(r *Run) error {
 	if err != nil {
 		return err
 	}
+	if r.PendingResume != nil {
+		if err := s.markPending(r.RunID); err != nil {
+			return err
+		}
+	}
 	if err := atomicfile.Write(s.recordPath(r.RunID), data, 0o600); err != nil {
 		return unwritable(err)
+	}
+	if r.PendingResume == nil {
+		if err := s.unmarkPending(r.RunID); err != nil {
+			return err
+		}
 	}
 	s.note(r)
 	return nil
