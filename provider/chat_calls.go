@@ -124,27 +124,34 @@ func renamed(c *chatCall, d toolCallDelta) bool {
 	return len(d.args) > 0 && c.complete()
 }
 
+// detail is one block of reasoning_details. The texts are apart while they grow.
+type detail struct {
+	fields map[string]json.RawMessage
+	texts  map[string][]byte
+}
+
 // mergeDetails joins the pieces of reasoning_details that stream one block, so
-// that the blocks go back as the provider keeps them. What it cannot read goes
-// through as it is.
+// that the blocks go back as the provider keeps them.
 func mergeDetails(pieces [][]byte) []byte {
-	var blocks []map[string]json.RawMessage
+	var blocks []detail
 	for _, p := range pieces {
 		var m map[string]json.RawMessage
 		if json.Unmarshal(p, &m) != nil {
-			continue
+			continue // not an object: not a block
 		}
-		if n := len(blocks); n > 0 && sameBlock(blocks[n-1], m) {
-			joinBlock(blocks[n-1], m)
-			continue
+		if n := len(blocks); n == 0 || !sameBlock(blocks[n-1].fields, m) {
+			blocks = append(blocks, detail{map[string]json.RawMessage{}, map[string][]byte{}})
 		}
-		blocks = append(blocks, m)
+		blocks[len(blocks)-1].join(m)
 	}
-	out, err := json.Marshal(blocks)
-	if err != nil {
-		return nil
+	out := make([]map[string]json.RawMessage, len(blocks))
+	for i, b := range blocks {
+		out[i] = b.fields
+		for k, text := range b.texts {
+			out[i][k] = marshal(string(text))
+		}
 	}
-	return out
+	return marshal(out)
 }
 
 func sameBlock(a, b map[string]json.RawMessage) bool {
@@ -155,20 +162,16 @@ func sameBlock(a, b map[string]json.RawMessage) bool {
 	return kind == string(a["type"]) && string(a["index"]) == string(b["index"])
 }
 
-// joinBlock adds the piece b to the block a: its texts are appended, its other
-// fields fill what a lacks.
-func joinBlock(a, b map[string]json.RawMessage) {
-	for k, v := range b {
-		var old, add string
-		isText := (k == "text" || k == "summary") && json.Unmarshal(v, &add) == nil
-		if isText && json.Unmarshal(a[k], &old) == nil {
-			if joined, err := json.Marshal(old + add); err == nil {
-				a[k] = joined
-			}
+// join adds a piece: its texts are appended, its other fields fill what lacks.
+func (d *detail) join(piece map[string]json.RawMessage) {
+	for k, v := range piece {
+		var text string
+		if (k == "text" || k == "summary") && json.Unmarshal(v, &text) == nil {
+			d.texts[k] = append(d.texts[k], text...)
 			continue
 		}
-		if have := string(a[k]); have == "" || have == "null" {
-			a[k] = v
+		if have := string(d.fields[k]); have == "" || have == "null" {
+			d.fields[k] = v
 		}
 	}
 }

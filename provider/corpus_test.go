@@ -17,6 +17,8 @@ type recording struct {
 	Bytes int    `json:"bytes"`
 	Want  result `json:"want"`
 	data  []byte
+	// terminal is how many bytes it takes until the terminal event is whole.
+	terminal int
 }
 
 // result is what the manifest says of a stream.
@@ -56,7 +58,26 @@ func corpus(tb testing.TB) []recording {
 			tb.Fatalf("%s has %d bytes, want %d", list[i].File, len(list[i].data), list[i].Bytes)
 		}
 	}
+	for i := range list {
+		list[i].terminal = list[i].findTerminal()
+	}
 	return list
+}
+
+// findTerminal looks for the wire's own words, independently of the decoder.
+func (rec recording) findTerminal() int {
+	sign := map[Wire][]string{
+		Chat:      {`"finish_reason":"stop"`, `"finish_reason":"tool_calls"`},
+		Anthropic: {`"type":"message_stop"`},
+		Responses: {`"type":"response.completed"`},
+	}[rec.Wire]
+	first := len(rec.data)
+	for _, s := range sign {
+		if i := bytes.Index(rec.data, []byte(s)); i >= 0 {
+			first = min(first, i)
+		}
+	}
+	return first + bytes.Index(rec.data[first:], []byte("\n\n")) + 2
 }
 
 // resultOf reduces a reply to what the manifest speaks of.

@@ -58,7 +58,7 @@ type Decoder struct {
 
 // NewDecoder returns a Decoder of r.
 func NewDecoder(r io.Reader) *Decoder {
-	return &Decoder{r: r, max: MaxEvent, buf: make([]byte, 16<<10)}
+	return &Decoder{r: r, max: MaxEvent, buf: make([]byte, 4<<10)}
 }
 
 // Next returns the next event. The error is io.EOF after a stream that ended
