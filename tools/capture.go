@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	outputLimit = 64 << 10  // bytes of output that the model is shown
-	fileLimit   = 256 << 20 // bytes of output that are kept in a file
+	outputLimit = 64 << 10 // bytes of output that the model is shown
+	fileLimit   = 64 << 20 // bytes of output that are kept in a file
 )
 
 // capture keeps the beginning and the end of an output in memory, and once it

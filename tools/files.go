@@ -176,39 +176,66 @@ func read(root *os.Root, path string, offset, limit int) Result {
 	if head, _ := in.Peek(8 << 10); binary(head) {
 		return failed("Cannot read %s: it is a binary file of %d bytes.", path, info.Size())
 	}
-	var out bytes.Buffer
-	line, atStart := 1, true
-	for line < offset+limit && out.Len() < outputLimit {
-		piece, err := in.ReadSlice('\n')
-		if line >= offset {
-			out.Write(piece[:min(len(piece), outputLimit-out.Len())])
-		}
-		atStart = err == nil
-		if err == nil {
-			line++
-		}
-		if err == io.EOF {
-			if len(piece) == 0 && line <= offset && offset > 1 {
-				return failed("%s has only %d lines.", path, line-1)
-			}
-			break
-		}
-		if err != nil && err != bufio.ErrBufferFull {
-			return failedOn(path, "read", err)
-		}
+	l, err := readLines(in, offset, limit)
+	if err != nil {
+		return failedOn(path, "read", err)
 	}
-	text := clean(out.String())
-	if _, err := in.Peek(1); err == nil || out.Len() >= outputLimit && !atStart {
-		next := fmt.Sprintf("go on with offset %d", line)
-		if !atStart {
-			next = fmt.Sprintf("line %d is cut: it is too long to show", line)
-		}
-		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n[lines %d to %d; there is more: %s]", offset, max(line-1, offset), next)
+	if l.seen < offset && offset > 1 {
+		return failed("%s has only %d lines.", path, l.seen)
 	}
-	if text == "" {
+	text := clean(string(l.text))
+	switch {
+	case l.cut:
+		text += fmt.Sprintf("\n[line %d is cut here: it is too long to show]", l.seen)
+	case l.more:
+		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n[lines %d to %d; there is more: go on with offset %d]", offset, l.seen, l.seen+1)
+	case text == "":
 		text = "(the file is empty)"
 	}
 	return Result{Text: text}
+}
+
+// lines is a part of a file.
+type lines struct {
+	text []byte
+	seen int  // number of the last line that is in text, or was passed over
+	cut  bool // that line is not in text as a whole
+	more bool // other lines follow
+}
+
+// readLines reads limit lines from line offset on, up to outputLimit bytes.
+func readLines(in *bufio.Reader, offset, limit int) (lines, error) {
+	var l lines
+	inside := false // a line that is longer than the reader's buffer
+	for {
+		piece, err := in.ReadSlice('\n')
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+			return l, err
+		}
+		if len(piece) == 0 {
+			return l, nil
+		}
+		if !inside && l.seen == offset+limit-1 {
+			l.more = true
+			return l, nil
+		}
+		room := outputLimit - len(l.text)
+		wanted := inside && l.seen >= offset || !inside && l.seen+1 >= offset
+		if wanted && !inside && len(piece) > room && len(l.text) > 0 {
+			l.more = true
+			return l, nil
+		}
+		if !inside {
+			l.seen++
+		}
+		if wanted {
+			l.text = append(l.text, piece[:min(len(piece), room)]...)
+			if l.cut = len(piece) > room; l.cut {
+				return l, nil
+			}
+		}
+		inside = err != nil
+	}
 }
 
 // binary guesses from the beginning of a file.
