@@ -55,7 +55,7 @@ type Engine struct {
 }
 
 // noticeableWait is the least wait that is worth a notice.
-const noticeableWait = 50 * time.Millisecond
+const noticeableWait = 900 * time.Millisecond
 
 // NoticeKind says what a Notice is about.
 type NoticeKind string

@@ -42,13 +42,15 @@ type asking struct {
 	engine *Engine
 	budget *recovery.Budget
 	whole  []message.Message
-	view   *view // nil: the whole
+	view   *view  // nil: the whole
+	why    string // why the request is to be repeated
+	told   bool   // people have been told why
 }
 
 // run returns the reply. However the end of ctx shows further down, its cause
 // is what is returned then.
 func (a *asking) run(ctx context.Context) (*provider.Reply, recovery.Stats, error) {
-	ctx, a.budget = recovery.Ensure(ctx, a.engine.recoveryOptions())
+	ctx, a.budget = recovery.Ensure(ctx, a.recoveryOptions())
 	before := a.budget.Stats()
 	for {
 		reply, err := a.once(ctx)
@@ -92,10 +94,15 @@ func (a *asking) once(ctx context.Context) (*provider.Reply, error) {
 
 // replay gets the same request admitted once more.
 func (a *asking) replay(ctx context.Context, t *attempt, f *recovery.Fault) error {
+	a.why, a.told = t.reason(f), false
 	if err := a.budget.Replay(ctx, f); err != nil {
 		return err
 	}
-	a.engine.notify(Notice{Kind: NoticeReplay, Text: t.threwAway(f) + a.again(), Fault: f})
+	text := a.again()
+	if !a.told {
+		text = a.why + t.threwAway() + ", " + text
+	}
+	a.engine.notify(Notice{Kind: NoticeReplay, Text: text, Fault: f})
 	return nil
 }
 
@@ -183,15 +190,29 @@ func (t *attempt) full(r *provider.Reply, messages []message.Message) bool {
 		(r.Finish == provider.Stop && r.Usage.OutputTokens == 0 && weight(messages) > suspiciousWeight)
 }
 
-// threwAway says what became of the attempt.
-func (t *attempt) threwAway(f *recovery.Fault) string {
+// reason says in a few words what ended the attempt.
+func (t *attempt) reason(f *recovery.Fault) string {
 	switch {
-	case t.bytes > 0 && f.Kind == recovery.Truncated:
-		return "stream cut after " + size(t.bytes) + "; threw away the partial reply, "
-	case t.bytes > 0:
-		return f.Error() + "; threw away the partial reply (" + size(t.bytes) + "), "
+	case f.Kind == recovery.Truncated && t.bytes > 0:
+		return "stream cut after " + size(t.bytes)
+	case f.Kind == recovery.Truncated:
+		return "stream cut before the first word"
+	case f.Kind == recovery.RateLimited:
+		return "rate limited"
+	case f.Kind == recovery.Transport:
+		return "no answer: " + oneLine(f.Message)
+	case f.Status >= 400:
+		return fmt.Sprintf("provider error (HTTP %d)", f.Status)
 	}
-	return f.Error() + "; "
+	return "provider error: " + oneLine(f.Error())
+}
+
+// threwAway says what became of what was shown.
+func (t *attempt) threwAway() string {
+	if !t.shown {
+		return ""
+	}
+	return "; threw away the partial reply"
 }
 
 // faultOf returns the fault that asks for a decision, or nil. What recovery has
@@ -215,16 +236,17 @@ func empty(m message.Message) bool {
 	return true
 }
 
-// recoveryOptions adds a notice to the wait between requests.
-func (e *Engine) recoveryOptions() recovery.Options {
-	o := e.Recovery
+// recoveryOptions adds a notice to the waits between requests.
+func (a *asking) recoveryOptions() recovery.Options {
+	o := a.engine.Recovery
 	base := o.Wait
 	if base == nil {
 		base = sleep
 	}
 	o.Wait = func(ctx context.Context, d time.Duration) error {
 		if d >= noticeableWait {
-			e.notify(Notice{Kind: NoticeWait, Text: "waiting " + seconds(d), Wait: d})
+			a.told = true
+			a.engine.notify(Notice{Kind: NoticeWait, Text: a.why + "; waiting " + Seconds(d), Wait: d})
 		}
 		return base(ctx, d)
 	}
@@ -260,13 +282,15 @@ func size(n int) string {
 	return fmt.Sprintf("%.1f kB", float64(n)/1000)
 }
 
-// seconds writes a duration for people.
-func seconds(d time.Duration) string {
+// Seconds writes a duration for people: "0.8 s", "12 s", "7 min 20 s".
+func Seconds(d time.Duration) string {
+	d = d.Round(100 * time.Millisecond)
 	switch {
-	case d < 10*time.Second:
+	case d < 10*time.Second && d%time.Second != 0:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
+	d = d.Round(time.Second)
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -74,6 +74,7 @@ func Serve(sc *Scenario) (*Server, error) {
 		URL:      "http://" + l.Addr().String(),
 		scenario: sc,
 		now:      sc.Now,
+		next:     min(max(sc.From, 0), len(sc.Replies)),
 		prefix:   hex.EncodeToString(random[:]),
 		closing:  make(chan struct{}),
 		served:   make(chan struct{}),
@@ -120,6 +121,14 @@ func (s *Server) Close() error {
 		return nil
 	}
 	return err
+}
+
+// Used returns how many replies of the scenario are used up. A reply that
+// repeats never is.
+func (s *Server) Used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
 }
 
 // Requests returns the physical requests seen so far, in order.

@@ -31,6 +31,8 @@ type Scenario struct {
 	Wire    Wire    `toml:"wire"` // empty: chosen by the path of each request
 	Replies []Reply `toml:"reply"`
 
+	// From is how many replies were used up before, when a script is continued.
+	From int `toml:"-"`
 	// Now is the clock for placeholders and reset times; nil means time.Now.
 	Now func() time.Time `toml:"-"`
 }
