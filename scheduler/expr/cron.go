@@ -145,6 +145,8 @@ func checkFieldCount(src source, words []word) *SyntaxError {
 			hint = `: a single time is written "at ` + words[0].text + ` 18:00"`
 		}
 		return src.errorAt(words[0].off, "it has %d of the 5 fields minute, hour, day, month, weekday%s", n, hint)
+	case n == fieldCount && strings.ContainsAny(words[n-1].text[:1], "/.~"):
+		return src.errorAt(words[n-1].off, "%q looks like a command, which does not belong here", words[n-1].text)
 	case n > fieldCount:
 		return src.errorAt(words[fieldCount].off, "it has %d fields, more than 6; a command or a year does not belong here", n)
 	}
@@ -171,10 +173,14 @@ func (s *Schedule) setCron(src source, parts *[fieldCount]cronPart) *SyntaxError
 	if !day.star && !weekday.star {
 		s.notes = append(s.notes, eitherDayNote(day, weekday)...)
 	}
-	s.rules = slices.DeleteFunc(s.rules, func(r rule) bool { return r.never() })
-	if len(s.rules) == 0 {
+	alive := slices.DeleteFunc(slices.Clone(s.rules), func(r rule) bool { return r.never() })
+	switch {
+	case len(alive) == 0:
 		return src.errorAt(day.off, "it never fires: %s", neverReason(base.months, day))
+	case len(alive) < len(s.rules):
+		s.notes = append(s.notes, neverReason(base.months, day)+", so only the weekday counts")
 	}
+	s.rules = alive
 	return nil
 }
 

@@ -51,8 +51,8 @@ func (p *cronPart) add(src source, element word, f cronField) *SyntaxError {
 			if lo > hi { // 7 is Sunday, and the last day of a week
 				lo, hi = 0, 0
 			}
-			open = open || lo < f.min+step
 		}
+		open = hi == f.max && lo < f.min+step
 	}
 	p.star = p.star || open && step == 1 && isStar(pieces[0].text)
 	p.stepped = p.stepped || open && step > 1

@@ -84,6 +84,18 @@ func parseWeekdayRef(src source, w word, upper string, f cronField) (dayRef, boo
 	return dayRef{kind: lastOfWeekday, day: day % 7}, true, nil
 }
 
+// String describes a day that its rules do not describe well.
+func (d dayRef) String() string {
+	switch d.kind {
+	case lastWorkday:
+		return "the last weekday (Monday to Friday) of the month"
+	case nearestWorkday:
+		return "the weekday (Monday to Friday) nearest to day " + strconv.Itoa(d.n) + " of the month"
+	default:
+		return ""
+	}
+}
+
 const (
 	monday = 1
 	friday = 5
@@ -97,6 +109,7 @@ var workdays = span(monday, friday, 1)
 func (d dayRef) rules(base rule) []rule {
 	on := func(weekdays, days, lastDays set) rule {
 		r := base
+		r.day = d.String()
 		r.weekdays, r.days, r.lastDays = weekdays, days, lastDays
 		return r
 	}

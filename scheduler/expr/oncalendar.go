@@ -238,7 +238,7 @@ func parseCalendarDate(src source, w word, r *rule) *SyntaxError {
 		return err
 	}
 	r.months = months.set(monthField)
-	if !fromEnd {
+	if !fromEnd || day.text == "*" {
 		days, err := parseElements(src, day, dayField)
 		r.days = days.set(dayField)
 		return err
@@ -254,9 +254,6 @@ func parseCalendarDate(src source, w word, r *rule) *SyntaxError {
 // lastDays returns the days counted from the end. There the steps go towards
 // the end of the month: 7/2 is 7, 5, 3 and 1.
 func (e elements) lastDays() set {
-	if e.any {
-		return allDays
-	}
 	var s set
 	for _, r := range e.list {
 		from, to := r.to, r.from
@@ -351,8 +348,8 @@ func parseElement(src source, w word, f calendarField) (series, bool, *SyntaxErr
 		return series{}, false, err
 	}
 	if len(ends) == 1 {
-		if lo+r.step > f.hi {
-			return fail(pieces[1].off, "%s %q: the step leads past %d, so that it never repeats", f.name, w.text, f.hi)
+		if f == lastDayField && lo-r.step < f.lo || f != lastDayField && lo+r.step > f.hi {
+			return fail(pieces[1].off, "%s %q: the step leads past the end, so that it never repeats", f.name, w.text)
 		}
 		r.to, r.repeats = f.hi, true
 	}

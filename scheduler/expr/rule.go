@@ -70,6 +70,7 @@ type rule struct {
 	hours    set
 	minutes  set
 	seconds  set
+	day      string // what to call the day, if its parts do not say
 }
 
 // counter counts the steps of a search; tests bound it.

@@ -57,9 +57,13 @@ func (s *Schedule) wall(w time.Time, n *counter) time.Time {
 	if s.cron != nil {
 		return s.cronWall(w, n)
 	}
+	return firstWall(s.rules, w, n)
+}
+
+func firstWall(rules []rule, w time.Time, n *counter) time.Time {
 	var first time.Time
-	for i := range s.rules {
-		t := s.rules[i].next(w, n)
+	for i := range rules {
+		t := rules[i].next(w, n)
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
 			first = t
 		}
