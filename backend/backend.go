@@ -27,7 +27,8 @@ type Attempt struct {
 	Job     *workspace.Job
 	Dir     string   // the workspace
 	RunDir  string   // the run's own folder, for files the attempt needs
-	Prompt  string   // what to say next; empty means: continue where the session stopped
+	Prompt  string   // what the run has to do
+	Resumed bool     // an attempt of this run came before: its session may hold the prompt already
 	Args    []string // extra arguments from the command line, for programs
 	Env     []string // the child environment, complete, without what it has no need of
 	Session *session.Session

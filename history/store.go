@@ -298,3 +298,17 @@ func (f Filter) matches(r *Run) bool {
 		(f.Since.IsZero() || !r.StartedAt.Before(f.Since)) &&
 		(f.Code == nil || r.Code != nil && *r.Code == *f.Code)
 }
+
+// Discard removes the folder that a script made for a run which then did not
+// begin: there is nothing in it but its log.
+func (s *Store) Discard(id string) error {
+	if err := CheckRunID(id); err != nil {
+		return err
+	}
+	for _, path := range []string{filepath.Join(s.RunDir(id), "output.log"), s.RunDir(id)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot remove the folder of run %s: %w", id, err)
+		}
+	}
+	return nil
+}

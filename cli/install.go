@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"agentd/exitcodes"
+	"agentd/scheduler"
+	"agentd/scheduler/expr"
+	"agentd/systemd"
+	"agentd/workspace"
+)
+
+type installOptions struct {
+	scope  string
+	user   string
+	dryRun bool
+	force  bool
+}
+
+func (a *App) installCommand() *cobra.Command {
+	var o installOptions
+	cmd := &cobra.Command{
+		Use:   "install [JOB...]",
+		Short: "Write the run scripts and systemd units of the jobs, and start the timers",
+		Long: `Install makes run.sh, a service and a timer for each job (or for those named),
+and has systemd enable and start the timers. Run it again after each change of
+agentd.toml: it writes only what differs, and takes away the units of jobs that
+are gone. It touches only files that carry its own mark.
+
+Without systemd it writes the same files and says how to start the jobs.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.install(cmd.Context(), o, args)
+		},
+	}
+	f := cmd.Flags()
+	scopeFlag(cmd, &o.scope)
+	f.StringVar(&o.user, "user", "", "with --scope system: run the jobs as `USER` (default: the workspace's owner)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
+	f.BoolVar(&o.force, "force", false, "also overwrite files of agentd that were edited by hand")
+	return cmd
+}
+
+func scopeFlag(cmd *cobra.Command, scope *string) {
+	cmd.Flags().StringVar(scope, "scope", "user", "whose systemd: `user or system`")
+}
+
+// target returns where the files of the scope go, and a connection to its
+// systemd. Where no systemd runs the connection is nil and the reason is given.
+func (a *App) target(ctx context.Context, scopeText string) (scheduler.Target, *systemd.Conn, error, error) {
+	none := scheduler.Target{}
+	scope, err := systemd.ParseScope(scopeText)
+	if err != nil {
+		return none, nil, nil, exitcodes.Errorf(exitcodes.Usage, "%w", err)
+	}
+	folders, err := a.folders()
+	if err != nil {
+		return none, nil, nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return none, nil, nil, exitcodes.Errorf(exitcodes.Failure, "cannot tell where agentd itself is: %w", err)
+	}
+	target, err := scheduler.NewTarget(scope, folders, program, a.Getenv)
+	if err != nil {
+		return none, nil, nil, err
+	}
+	conn, err := systemd.Connect(ctx, scope, a.Getenv)
+	if err != nil {
+		if _, absent := errors.AsType[*systemd.NoManager](err); absent {
+			return target, nil, err, nil
+		}
+		return none, nil, nil, err
+	}
+	if target.Version, err = conn.Version(ctx); err != nil {
+		conn.Close()
+		return none, nil, nil, err
+	}
+	return target, conn, nil, nil
+}
+
+func (a *App) install(ctx context.Context, o installOptions, jobs []string) error {
+	ws, err := a.workspace()
+	if err != nil {
+		return err
+	}
+	target, conn, absent, err := a.target(ctx, o.scope)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		defer conn.Close()
+	}
+	if target.User, err = a.systemUser(target.Scope, o.user, ws.Dir); err != nil {
+		return err
+	}
+	plan, err := scheduler.NewPlan(ws, target, scheduler.Options{Jobs: jobs, Force: o.force})
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return a.printPlan(plan, absent, true)
+	}
+	if err := plan.Blocked(); err != nil {
+		return err
+	}
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	if err := folders.Register(ws.Agent, ws.Dir); err != nil {
+		return err
+	}
+	if err := apply(ctx, plan, conn); err != nil {
+		return err
+	}
+	return a.printPlan(plan, absent, false)
+}
+
+// apply keeps a missing connection a missing manager.
+func apply(ctx context.Context, plan *scheduler.Plan, conn *systemd.Conn) error {
+	var m scheduler.Manager
+	if conn != nil {
+		m = conn
+	}
+	_, err := plan.Apply(ctx, m)
+	return err
+}
+
+// systemUser returns who runs the jobs of a system unit.
+func (a *App) systemUser(scope systemd.Scope, name, dir string) (string, error) {
+	if scope != systemd.System {
+		if name != "" {
+			return "", exitcodes.Errorf(exitcodes.Usage, "--user goes with --scope system: a user's systemd runs everything as that user")
+		}
+		return "", nil
+	}
+	if name != "" {
+		return name, nil
+	}
+	return ownerOf(dir)
+}
+
+// printPlan says what install did or would do.
+func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
+	if a.json {
+		return a.printJSON(p.Jobs)
+	}
+	for _, j := range p.Jobs {
+		a.printJobChange(j, dry)
+	}
+	added, changed, removed := p.Count()
+	verbs := map[bool]string{true: "%d to add, %d to change, %d to remove.\n", false: "%d added, %d changed, %d removed.\n"}
+	a.printf(verbs[dry], added, changed, removed)
+	if dry && added+changed+removed > 0 {
+		a.printf("To do it: agentd install\n")
+	}
+	if absent != nil {
+		a.printWithoutSystemd(p, absent)
+		return nil
+	}
+	if on, name, err := systemd.Linger(); err == nil && !on && p.Target.Scope == systemd.User {
+		a.printf("Linger is off: jobs stop when you log out. To keep them running: loginctl enable-linger %s\n", name)
+	}
+	return nil
+}
+
+func (a *App) printJobChange(j scheduler.JobChange, dry bool) {
+	if j.Job == nil {
+		a.printf("%s  no longer in %s\n", j.Name, workspace.FileName)
+	} else {
+		a.printf("%s  %s\n", j.Name, a.whenNext(j.Job))
+	}
+	if j.Unchanged() && j.Job != nil {
+		a.printf("  unchanged\n")
+		return
+	}
+	signs := map[scheduler.Action]string{scheduler.Add: "+", scheduler.Change: "~", scheduler.Remove: "-", scheduler.Refuse: "!", scheduler.Keep: " "}
+	for _, f := range j.Files {
+		if f.Action == scheduler.Keep {
+			continue
+		}
+		a.printf("  %s %s\n", signs[f.Action], a.shown(f.Path))
+		if f.Reason != "" {
+			a.printf("    %s\n", f.Reason)
+		}
+		if dry {
+			a.printf("%s", f.Diff)
+		}
+	}
+}
+
+// whenNext is the job's schedule and its next time.
+func (a *App) whenNext(job *workspace.Job) string {
+	switch {
+	case len(job.Schedules) == 0:
+		return "no schedule: runs by hand"
+	case !job.Enabled:
+		return "switched off (enabled = false): runs by hand"
+	}
+	s := ""
+	for _, text := range job.ScheduleText {
+		s += text + "  "
+	}
+	now := a.Now()
+	next := expr.Earliest(now, job.Schedules)
+	if next.IsZero() {
+		return s + "never again"
+	}
+	return s + "next " + clock(next, now) + " (" + distance(next, now) + ")"
+}
+
+// printWithoutSystemd says why nothing starts the jobs, and what can.
+func (a *App) printWithoutSystemd(p *scheduler.Plan, absent error) {
+	a.printf("No timer was started: %s\n", oneLine(absent.Error()))
+	if hint := exitcodes.HintOf(absent); hint != "" {
+		a.printf("%s\n", hint)
+	}
+	for _, j := range p.Jobs {
+		if j.Job == nil || !scheduler.Scheduled(j.Job) {
+			continue
+		}
+		script := p.Target.Script(j.Name)
+		if line, ok := scheduler.CrontabLine(j.Job, script); ok {
+			a.printf("From cron (crontab -e): %s\n", line)
+		} else {
+			a.printf("By hand: %s\n", shellWord(script))
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentd/backend"
+	"agentd/exitcodes"
+	"agentd/history"
+	"agentd/runner"
+	"agentd/workspace"
+)
+
+type runOptions struct {
+	resume  string
+	prompt  string
+	trigger string
+	runID   string
+}
+
+// latest is what --resume without a session means.
+const latest = "latest"
+
+func (a *App) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run JOB [-- ARG...]",
+		Short: "Run a job now",
+		Long: `Run takes the job's lane, continues or starts its session, runs its backend,
+and ends with the code that says how it went (agentd exitcodes). Arguments after
+-- go to the backend's program.`,
+		Example: `  agentd run triage
+  agentd run bob/triage --resume
+  agentd run triage --prompt "Only look at issue 12."`,
+		Args: jobThenArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.run(cmd, o, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.resume, "resume", "", "continue `SESSION`, or without a value the job's latest session")
+	f.Lookup("resume").NoOptDefVal = latest
+	f.StringVar(&o.prompt, "prompt", "", "say `TEXT` instead of the job's prompt")
+	f.StringVar(&o.trigger, "trigger", "manual", "what started the run: timer, daemon, manual, resume or script")
+	f.StringVar(&o.runID, "run-id", "", "the run's `ID`, where a script made it and writes the log")
+	_ = f.MarkHidden("run-id")
+	return cmd
+}
+
+// jobThenArgs wants one job; all else stands behind "--".
+func jobThenArgs(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if dash == -1 {
+		dash = len(args)
+	}
+	if dash != 1 {
+		return exitcodes.Errorf(exitcodes.Usage, "run takes one job, and arguments for its program only behind --; it got %d", dash)
+	}
+	return nil
+}
+
+func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
+	if !slices.Contains(history.Triggers(), o.trigger) {
+		return exitcodes.Errorf(exitcodes.Usage, "unknown trigger %q", o.trigger).
+			WithHint("Triggers: " + strings.Join(history.Triggers(), ", "))
+	}
+	if o.runID != "" {
+		if err := history.CheckRunID(o.runID); err != nil {
+			return exitcodes.Errorf(exitcodes.Usage, "%w", err)
+		}
+	}
+	ws, job, err := a.job(args[0])
+	if err != nil {
+		return err
+	}
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	req := runner.Request{
+		Workspace: ws,
+		Job:       job,
+		Trigger:   o.trigger,
+		RunID:     o.runID,
+		Prompt:    o.prompt,
+		Args:      args[1:],
+		Output:    a.Stdout,
+		KeepLog:   o.runID == "",
+	}
+	switch o.resume {
+	case "":
+	case latest:
+		req.Resume = true
+	default:
+		req.Session = o.resume
+	}
+	record, err := a.runner(folders).Run(cmd.Context(), req)
+	if a.json && record != nil {
+		if jsonErr := a.printJSON(record); jsonErr != nil && err == nil {
+			return jsonErr
+		}
+	}
+	return err
+}
+
+func (a *App) runner(folders workspace.Folders) *runner.Runner {
+	return &runner.Runner{Folders: folders, Environ: a.Environ(), Backends: newBackend, Now: a.Now}
+}
+
+// newBackend makes the backend that the job names.
+func newBackend(job *workspace.Job, ws *workspace.Workspace, getenv func(string) string) (backend.Backend, error) {
+	if job.Backend == "command" {
+		return backend.NewCommand(), nil
+	}
+	return backend.NewBuiltin(backend.BuiltinOptions{Providers: ws.Providers, Getenv: getenv, Version: version}), nil
+}

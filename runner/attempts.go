@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentd/backend"
+	"agentd/exitcodes"
+	"agentd/history"
+	"agentd/lanes"
+	"agentd/process"
+	"agentd/session"
+)
+
+// attempts runs the backend until it is done, out of attempts, or would have
+// to wait longer than a run may.
+func (w *run) attempts(ctx context.Context) error {
+	for {
+		outcome, err := w.attempt(ctx)
+		if err != nil {
+			return err
+		}
+		if outcome.Code == exitcodes.OK {
+			return nil
+		}
+		failed := outcomeError(outcome)
+		if ctx.Err() != nil || !w.mayResume(outcome.Code) {
+			return failed
+		}
+		wait := w.cooldown(outcome)
+		if wait > w.job.Resume.MaxWait {
+			return w.leavePending(outcome, failed)
+		}
+		if err := w.pause(ctx, outcome, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// attempt runs the backend once, under the job's timeout, with the session
+// open for this attempt only.
+func (w *run) attempt(ctx context.Context) (backend.Outcome, error) {
+	store := session.Store{Dir: w.Folders.Sessions()}
+	s, err := store.Open(w.job.Agent, w.record.Session, session.Options{Now: w.Now, RunID: w.record.RunID})
+	if err != nil {
+		return backend.Outcome{}, err
+	}
+	defer s.Close()
+
+	n := len(w.record.Attempts) + 1
+	w.record.Attempts = append(w.record.Attempts, history.Attempt{N: n, Backend: w.job.Backend, StartedAt: w.Now()})
+	if err := s.AttemptStarted(w.record.RunID, n, w.job.Backend, w.job.Model); err != nil {
+		return backend.Outcome{}, err
+	}
+	if err := w.store.Save(w.record); err != nil {
+		return backend.Outcome{}, err
+	}
+	w.out.timed("attempt %d  %s", n, strings.TrimSpace(w.job.Backend+" "+w.job.Model))
+
+	limited, cancel := context.WithTimeoutCause(ctx, w.job.Timeout,
+		exitcodes.Errorf(exitcodes.Timeout, "the attempt's timeout of %s passed", w.job.Timeout))
+	defer cancel()
+	outcome := w.backend.Run(limited, backend.Attempt{
+		RunID:   w.record.RunID,
+		N:       n,
+		Job:     w.job,
+		Dir:     w.req.Workspace.Dir,
+		RunDir:  w.store.RunDir(w.record.RunID),
+		Prompt:  w.prompt,
+		Resumed: n > 1,
+		Args:    w.req.Args,
+		Env:     w.env.child(w, n),
+		Session: s,
+		Output:  w.out,
+		Events:  w.out.event,
+	})
+	outcome.Err = stopCause(limited, outcome.Err)
+	if outcome.Err != nil && outcome.Code != exitcodes.From(outcome.Err) && limited.Err() != nil {
+		outcome.Code = exitcodes.From(outcome.Err)
+	}
+	w.note(n, outcome)
+	if err := s.AttemptEnded(w.record.RunID, n, outcome.Code, outcome.Requests, outcome.Replays, outcome.Usage); err != nil {
+		return outcome, err
+	}
+	return outcome, w.store.Save(w.record)
+}
+
+// note puts the outcome of attempt n into the record.
+func (w *run) note(n int, o backend.Outcome) {
+	a := &w.record.Attempts[n-1]
+	ended := w.Now()
+	a.EndedAt = &ended
+	a.SetCode(o.Code)
+	a.Requests, a.Replays, a.Waited, a.Why = o.Requests, o.Replays, o.Waited.Seconds(), o.Why
+	a.Status, a.Signal, a.Steps = o.Status, o.Signal, o.Steps
+	if o.Err != nil {
+		a.Error = w.redact(o.Err.Error())
+	}
+	if !o.ResetAt.IsZero() {
+		at := o.ResetAt
+		a.ResetAt = &at
+	}
+	w.record.Usage = w.record.Usage.Add(o.Usage)
+}
+
+func (w *run) mayResume(code exitcodes.Code) bool {
+	return len(w.record.Attempts) < w.job.Resume.Attempts && slices.Contains(w.job.Resume.On, code.String())
+}
+
+// cooldown is how long to wait before the next attempt: the job's cooldown or
+// until the limit resets, whichever is later.
+func (w *run) cooldown(o backend.Outcome) time.Duration {
+	wait := w.job.Resume.Cooldown
+	if !o.ResetAt.IsZero() {
+		wait = max(wait, o.ResetAt.Sub(w.Now()))
+	}
+	return wait
+}
+
+// pause releases the lane for the wait, so that others may use it, and takes it
+// again.
+func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration) error {
+	w.releaseLane()
+	reason := o.Code.String()
+	if !o.ResetAt.IsZero() {
+		reason += " until " + o.ResetAt.Local().Format("15:04:05")
+	}
+	w.out.timed("attempt %d  %s; lane released, waiting %s", len(w.record.Attempts), reason, wait.Round(time.Second))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+	}
+	err := w.takeLane(ctx, w.job.LaneWait)
+	if _, busy := errors.AsType[*lanes.Busy](err); busy {
+		return w.leavePending(o, err)
+	}
+	return err
+}
+
+// takeLane takes the job's lane and first ends what a dead former holder left
+// running, so that two runs never work side by side.
+func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
+	held, err := lanes.Dir(w.Folders.Lanes()).Acquire(ctx, lanes.Request{
+		Name:  w.job.Lane,
+		Slots: w.job.LaneSlots,
+		Wait:  wait,
+		Owner: lanes.Owner{Process: w.record.Process, RunID: w.record.RunID, Job: w.job.Address(), Since: w.Now()},
+	})
+	if err != nil {
+		return err
+	}
+	w.held = held
+	former := held.Former()
+	if former == nil || former.RunID == w.record.RunID {
+		return nil
+	}
+	ended, err := process.EndMarked(ctx, former.RunID, w.job.Grace)
+	if err != nil {
+		w.releaseLane()
+		return exitcodes.Errorf(exitcodes.LaneBusy, "cannot end what run %s left behind in lane %s: %w", former.RunID, w.job.Lane, err)
+	}
+	for _, e := range ended {
+		w.out.timed("ended process %d (%s), left behind by run %s", e.PID, e.Name, former.RunID)
+		w.record.Notes = append(w.record.Notes, "ended a process left behind by run "+former.RunID+": "+e.Name)
+	}
+	return nil
+}
+
+// releaseLane gives the lane back; it may be called when it is not held.
+func (w *run) releaseLane() {
+	if w.held == nil {
+		return
+	}
+	if err := w.held.Release(); err != nil {
+		w.out.timed("cannot release lane %s cleanly: %v", w.job.Lane, err)
+	}
+	w.held = nil
+}
+
+// outcomeError is the outcome as the error that the run ends with.
+func outcomeError(o backend.Outcome) error {
+	err := o.Err
+	if err == nil {
+		err = errors.New(o.Code.String())
+	}
+	if exitcodes.From(err) == o.Code && (o.ResetAt.IsZero() || exitcodes.ResetOf(err).Equal(o.ResetAt)) {
+		return err
+	}
+	return &exitcodes.Error{Code: o.Code, Err: err, ResetAt: o.ResetAt, Hint: exitcodes.HintOf(err)}
+}
