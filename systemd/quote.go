@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // errNotText is why a string cannot be in a unit at all: systemd and D-Bus
@@ -47,8 +49,8 @@ func Assignment(name, value string) (string, error) {
 	return quoted(name+"="+value, false), nil
 }
 
-// Text returns the value of a directive that is not unquoted, such as
-// Description= or WorkingDirectory=.
+// Text returns the value of a directive that systemd does not unquote, such as
+// Description=.
 func Text(s string) (string, error) {
 	switch {
 	case !utf8.ValidString(s), strings.Contains(s, "\x00"):
@@ -59,6 +61,27 @@ func Text(s string) (string, error) {
 		return "", fmt.Errorf("cannot write %q in a unit: systemd drops blanks at its ends", s)
 	}
 	return strings.ReplaceAll(s, "%", "%%"), nil
+}
+
+// nameMax is the longest file name in bytes, NAME_MAX of Linux.
+const nameMax = 255
+
+// Directory returns the value of a WorkingDirectory=; a folder that is not
+// there is no failure of the unit.
+func Directory(path string) (string, error) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return "", fmt.Errorf("cannot write %q in a unit: it is not a clean absolute path", path)
+	}
+	if len(path) >= unix.PathMax {
+		return "", fmt.Errorf("cannot write a path of %d bytes in a unit: systemd takes at most %d", len(path), unix.PathMax-1)
+	}
+	for _, part := range strings.Split(path, "/") {
+		if len(part) > nameMax {
+			return "", fmt.Errorf("cannot write a file name of %d bytes in a unit: systemd takes at most %d", len(part), nameMax)
+		}
+	}
+	text, err := Text(path)
+	return "-" + text, err
 }
 
 // plain text means itself without quotes, and is easier on the eye.

@@ -1,6 +1,9 @@
 package systemd
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCommand(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
@@ -33,6 +36,17 @@ func TestAssignment(t *testing.T) {
 	for _, c := range [][2]string{{"", "x"}, {"A B", "x"}, {"A=", "x"}, {"A", "\x01"}, {"A", "\xff"}, {"A", "\x00"}} {
 		if got, err := Assignment(c[0], c[1]); err == nil {
 			t.Errorf("Assignment(%q) = %s", c, got)
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	if got, err := Directory(`/50% "of" $x \`); err != nil || got != `-/50%% "of" $x \` {
+		t.Errorf("Directory = %s, %v", got, err)
+	}
+	for _, s := range []string{"", "a", "/a/", "/a/../b", "/a ", "/a\nb", "/" + strings.Repeat("x", 256), strings.Repeat("/xxxxxxx", 512)} {
+		if got, err := Directory(s); err == nil {
+			t.Errorf("Directory(%.20q) = %.20s", s, got)
 		}
 	}
 }

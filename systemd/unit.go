@@ -69,7 +69,7 @@ func (s Service) Bytes() ([]byte, error) {
 	}
 	// The script knows the workspace by itself. So a folder that is gone is
 	// for agentd to report ("-"), and one that systemd cannot express is left out.
-	if dir, err := Text("-" + s.Workspace); err == nil {
+	if dir, err := Directory(s.Workspace); err == nil {
 		service.add("WorkingDirectory", dir)
 	}
 	service.Entries = append(service.Entries,
