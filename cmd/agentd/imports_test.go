@@ -22,6 +22,8 @@ var order = []string{
 	"tools",
 	"provider/rehearsal",
 	"provider",
+	"provider/sse",
+	"provider/jsonscan",
 	"recovery",
 	"session",
 	"notify",
