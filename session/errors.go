@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,9 @@ func damaged(d *Damage) error {
 // diskError gives a failed file operation its code: what the operating system
 // says, or else an I/O error.
 func diskError(err error, format string, args ...any) error {
+	if e, ok := errors.AsType[*exitcodes.Error](err); ok {
+		return e
+	}
 	code := exitcodes.From(err)
 	if code == exitcodes.Failure {
 		code = exitcodes.IO

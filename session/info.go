@@ -70,35 +70,20 @@ func journalBytes(dir string) int64 {
 // List returns all sessions, by agent and name. One that is damaged is in the
 // list, with what is wrong.
 func (st Store) List() ([]Info, error) {
-	agents, err := os.ReadDir(st.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	names, err := st.names("")
 	if err != nil {
-		return nil, diskError(err, "list the sessions in %s", st.Dir)
+		return nil, err
 	}
 	var all []Info
-	for _, a := range agents {
-		if !a.IsDir() || CheckName(a.Name()) != nil {
-			continue
+	for _, n := range names {
+		info, err := st.Info(n.agent, n.name)
+		if exitcodes.From(err) == exitcodes.NoInput {
+			continue // removed meanwhile, or never begun
 		}
-		names, err := os.ReadDir(filepath.Join(st.Dir, a.Name()))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, diskError(err, "list the sessions of %s", a.Name())
+		if err != nil {
+			return nil, err
 		}
-		for _, n := range names {
-			if !n.IsDir() || CheckName(n.Name()) != nil {
-				continue
-			}
-			info, err := st.Info(a.Name(), n.Name())
-			if exitcodes.From(err) == exitcodes.NoInput {
-				continue // removed meanwhile, or never begun
-			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, info)
-		}
+		all = append(all, info)
 	}
 	return all, nil
 }
@@ -119,6 +104,7 @@ func (st Store) Info(agent, name string) (Info, error) {
 		info = s.info(agent, name)
 		if isDamage {
 			info.Damage = d.Error()
+			info.UpdatedAt = lastWrite(dir)
 		}
 	}
 	info.Agent, info.Name = agent, name
@@ -134,6 +120,15 @@ func cachedInfo(dir string) (Info, bool) {
 		return Info{}, false
 	}
 	return m.Info, m.Journal > 0 && m.Journal == journalBytes(dir)
+}
+
+// lastWrite is when the newest journal file was written.
+func lastWrite(dir string) time.Time {
+	fi, err := os.Stat(segmentPath(dir, max(1, lastSegment(dir))))
+	if err != nil {
+		return time.Time{}
+	}
+	return fi.ModTime().UTC()
 }
 
 // folderBytes is the size of all files in dir.

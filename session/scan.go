@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"agentd/exitcodes"
 )
 
 // formatVersion is written into the first record of each file.
@@ -46,14 +48,40 @@ type scanner struct {
 
 // scan reads all files. It stops at damage (a *Damage) and at an error of
 // visit. A last line that has no end is not damage: its write did not finish.
+// The error is fs.ErrNotExist if there is no journal.
 func (s *scanner) scan() (scanned, error) {
 	var done scanned
 	for n := 1; ; n++ {
 		more, err := s.file(n, &done)
+		if (err == nil && !more) || (n == 1 && errors.Is(err, fs.ErrNotExist)) {
+			missing := n + 1
+			if err != nil {
+				missing = n
+			}
+			if lastSegment(s.dir) > missing {
+				return done, s.damage(missing, 0, 0, "the file is missing, but there is a later one")
+			}
+		}
 		if err != nil || !more {
 			return done, err
 		}
 	}
+}
+
+// lastSegment returns the highest number of a journal file in dir.
+func lastSegment(dir string) int {
+	last := 0
+	names, _ := filepath.Glob(filepath.Join(dir, "journal*.jsonl")) // the pattern is well formed
+	for _, name := range names {
+		n := 1
+		if filepath.Base(name) != "journal.jsonl" {
+			if _, err := fmt.Sscanf(filepath.Base(name), "journal.%06d.jsonl", &n); err != nil {
+				continue
+			}
+		}
+		last = max(last, n)
+	}
+	return last
 }
 
 // file reads the n-th file and says whether there is another one.
@@ -135,7 +163,7 @@ func (s *scanner) check(rec *Record, at place, done *scanned) error {
 	}
 	if rec.Type == TypeSegment {
 		if rec.Version > formatVersion {
-			return s.damage(at.segment, at.line, at.offset, fmt.Sprintf("format %d is of a newer agentd", rec.Version))
+			return exitcodes.Errorf(exitcodes.Data, "session %s/%s was written by a newer agentd (format %d, this one knows %d)", s.agent, s.name, rec.Version, formatVersion)
 		}
 		if rec.Segment != at.segment {
 			return s.damage(at.segment, at.line, at.offset, fmt.Sprintf("this is file %d of the journal", rec.Segment))

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func (s *Session) Intent(part message.Part, effect Effect) error {
 	sum := sha256.Sum256([]byte(part.Arguments))
 	rec := &Record{Type: TypeIntent, CallID: part.ID, Name: part.Name, ArgsSHA256: hex.EncodeToString(sum[:]), Effect: effect}
 	return s.commit(rec, func() error {
-		if s.state.find(part.ID, func(c *call) bool { return c.result == nil }) == nil {
+		if !slices.ContainsFunc(s.state.pending(), func(p PendingCall) bool { return p.Call.ID == part.ID }) {
 			return exitcodes.Errorf(exitcodes.Software, "tool call %q is not open in session %s/%s", part.ID, s.agent, s.name)
 		}
 		return nil

@@ -83,6 +83,9 @@ func (s *state) apply(rec *Record, at place) {
 		if c := s.openCall(rec.CallID); c != nil && rec.Result != nil {
 			c.result, c.blob, c.at, c.outcome = rec.Result, rec.Blob, at, rec.Outcome
 		}
+		if rec.Blob != nil {
+			delete(s.lost, rec.Blob.SHA256) // the same output was written again
+		}
 	case TypeAttemptStarted:
 		s.startAttempt(rec)
 	case TypeAttemptEnded:

@@ -2,13 +2,11 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
-	"agentd/atomicfile"
 	"agentd/exitcodes"
 )
 
@@ -59,7 +57,7 @@ func (st Store) Open(agent, name string, o Options) (*Session, error) {
 func (st Store) lockDir(agent, name string) (*lock, error) {
 	dir := st.dir(agent, name)
 	for try := 0; ; try++ {
-		if err := st.makeDir(agent, name); err != nil {
+		if err := st.makeDir(agent, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, diskError(err, "create the session folder %s", dir)
 		}
 		l, err := takeLock(dir)
@@ -108,7 +106,21 @@ func (st Store) load(agent, name string, o Options, l *lock) (*Session, error) {
 		s.state.note(&Record{Seq: s.journal.seq, At: s.journal.now(), Type: TypeSealed, Text: "the last line of the journal was not whole"})
 	}
 	s.state.seq = s.journal.seq
+	if _, clean := cachedInfo(s.dir); !clean && done.segments > 0 {
+		sweepTemporary(s.dir)
+	}
 	return s, nil
+}
+
+// sweepTemporary removes what a killed writer left of files that it was about
+// to write whole. Only the holder of the lock may.
+func sweepTemporary(dir string) {
+	for _, d := range []string{dir, filepath.Join(dir, blobFolder)} {
+		names, _ := filepath.Glob(filepath.Join(d, ".agentd-*.tmp")) // the pattern is well formed
+		for _, name := range names {
+			_ = os.Remove(name) // the next one tries again
+		}
+	}
 }
 
 // readState adds up the records of the journal in dir.
@@ -200,43 +212,4 @@ func (st Store) Records(agent, name string, visit func(rec *Record) error) error
 		return readError(err, agent, name)
 	}
 	return nil
-}
-
-// Remove deletes the session. It fails with a *Locked while a writer has it.
-func (st Store) Remove(agent, name string) error {
-	l, err := st.lockExisting(agent, name)
-	if err != nil {
-		return err
-	}
-	dir := st.dir(agent, name)
-	// Out of the way first, so that nobody finds a half of it.
-	gone := filepath.Join(st.Dir, agent, fmt.Sprintf(".removed-%s-%d", name, os.Getpid()))
-	if err := os.Rename(dir, gone); err != nil {
-		return firstError(diskError(err, "remove session %s/%s", agent, name), l.release())
-	}
-	err = firstError(os.RemoveAll(gone), l.release(), atomicfile.SyncDir(filepath.Dir(dir)))
-	if err != nil {
-		return diskError(err, "remove session %s/%s", agent, name)
-	}
-	_ = os.Remove(filepath.Dir(dir)) // an agent without sessions needs no folder; it fails if there are more
-	return nil
-}
-
-// lockExisting takes the lock of a session that exists.
-func (st Store) lockExisting(agent, name string) (*lock, error) {
-	if err := checkNames(agent, name); err != nil {
-		return nil, err
-	}
-	dir := st.dir(agent, name)
-	if _, err := os.Stat(dir); err != nil {
-		return nil, readError(err, agent, name)
-	}
-	l, err := takeLock(dir)
-	if errors.Is(err, errHeld) {
-		return nil, &Locked{Agent: agent, Name: name, Holder: holder(dir)}
-	}
-	if err != nil {
-		return nil, readError(err, agent, name)
-	}
-	return l, nil
 }
