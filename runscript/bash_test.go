@@ -178,21 +178,30 @@ func TestRunFolder(t *testing.T) {
 }
 
 func TestTrigger(t *testing.T) {
-	for want, env := range map[string][]string{
-		"script": {"AGENTD_TRIGGER="},
-		"timer":  {"AGENTD_TRIGGER=timer"},
-		"resume": {"AGENTD_TRIGGER=resume"},
+	for _, c := range []struct {
+		want string
+		env  []string
+	}{
+		{"script", []string{"AGENTD_TRIGGER="}},
+		{"script", []string{"TRIGGER_UNIT=x.timer"}}, // inherited from who knows where
+		{"timer", []string{"AGENTD_TRIGGER=timer"}},
+		{"timer", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.timer"}},
+		{"manual", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.path"}},
+		{"manual", []string{"AGENTD_TRIGGER=manual"}},
+		{"resume", []string{"AGENTD_TRIGGER=resume", "TRIGGER_UNIT=x.timer"}},
 	} {
 		b := newBench(t, t.TempDir())
-		if out, err := b.command(env).CombinedOutput(); err != nil {
+		if out, err := b.command(c.env).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		c := b.call(t)
-		if got := c.Args[slices.Index(c.Args, "--trigger")+1]; got != want {
-			t.Errorf("with %q the trigger is %q, want %q", env, got, want)
+		call := b.call(t)
+		if got := call.Args[slices.Index(call.Args, "--trigger")+1]; got != c.want {
+			t.Errorf("with %q the trigger is %q, want %q", c.env, got, c.want)
 		}
-		if slices.ContainsFunc(c.Env, func(e string) bool { return strings.HasPrefix(e, "AGENTD_TRIGGER=") }) {
-			t.Errorf("AGENTD_TRIGGER is passed on: what the agent starts would claim it")
+		if slices.ContainsFunc(call.Env, func(e string) bool {
+			return strings.HasPrefix(e, "AGENTD_TRIGGER=") || strings.HasPrefix(e, "TRIGGER_UNIT=")
+		}) {
+			t.Errorf("the trigger is passed on: what the agent starts would claim it")
 		}
 	}
 }

@@ -33,6 +33,10 @@ func Scheduled(job *workspace.Job) bool {
 // Scheduled, the timer.
 func (t Target) Artifacts(job *workspace.Job) ([]Artifact, error) {
 	name := NameOf(job)
+	t, err := t.forUser()
+	if err != nil {
+		return nil, err
+	}
 	script, err := runscript.Render(runscript.Spec{
 		Agent: job.Agent, Job: job.Name, Path: t.Script(name),
 		Agentd: t.Agentd, Workspace: job.Dir, StateDir: t.State, Env: t.Env,
@@ -72,7 +76,7 @@ func (t Target) scriptMode() fs.FileMode {
 func (t Target) serviceOf(job *workspace.Job) systemd.Service {
 	return systemd.Service{
 		Name: NameOf(job), Description: job.Description,
-		Workspace: job.Dir, Script: t.Script(NameOf(job)),
+		Workspace: job.Dir, Script: t.Script(NameOf(job)), Needs: []string{t.Agentd, t.State},
 		Start: Longest(job), Stop: job.Grace + closing,
 		Scope: t.Scope, User: t.User, Version: t.Version,
 		Hardening: job.Unit.Hardening, NetworkOnline: job.Unit.NetworkOnline, OnFailure: job.Unit.OnFailure,

@@ -237,6 +237,9 @@ func (b *booted) codes() {
 		}
 		s := b.await(c.job, "done", func(s systemd.JobStatus) bool { return s.Result != "" && !s.Running })
 		active, _ := exec.Command("systemctl", "--"+string(b.target.Scope), "is-active", s.Name.Service()).Output()
+		if _, call := b.calls(c.job); !strings.Contains(call, "--trigger manual "+c.job) {
+			b.Errorf("started by hand: %q", call)
+		}
 		if s.Result != c.result || s.Status != c.status || strings.TrimSpace(string(active)) != c.active {
 			b.Errorf("%s: %+v, unit is %s; want %s, %d, %s", c.job, s, active, c.result, c.status, c.active)
 		}

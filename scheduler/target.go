@@ -2,7 +2,10 @@ package scheduler
 
 import (
 	"fmt"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"agentd/exitcodes"
 	"agentd/systemd"
@@ -15,7 +18,7 @@ type Target struct {
 	UnitDir  string   // for units
 	StampDir string   // where this scope's systemd remembers when timers fired
 	Data     string   // for run.sh: Data/AGENT/JOB/run.sh
-	State    string   // agentd's state folder
+	State    string   // agentd's state folder; with a User, that in the user's home is taken
 	Agentd   string   // absolute path of the program
 	User     string   // User= of units in the system scope; "" is root
 	Env      []string // NAME=VALUE that run.sh exports
@@ -28,6 +31,9 @@ func NewTarget(scope systemd.Scope, folders workspace.Folders, agentd string, ge
 	t := Target{
 		Scope: scope, Data: folders.Data, State: folders.State, Agentd: agentd, Env: environment(getenv),
 		UnitDir: "/etc/systemd/system", StampDir: "/var/lib/systemd/timers",
+	}
+	if scope == systemd.System {
+		t.Data = "/var/lib/agentd" // root's home is closed to the users of units
 	}
 	if !filepath.IsAbs(agentd) {
 		return Target{}, fmt.Errorf("cannot install: %q is not the absolute path of agentd", agentd)
@@ -66,6 +72,26 @@ func environment(getenv func(string) string) []string {
 		}
 	}
 	return env
+}
+
+// forUser returns the target with what belongs to the user of system units,
+// instead of to who installs them.
+func (t Target) forUser() (Target, error) {
+	if t.Scope != systemd.System || t.User == "" || t.User == "root" {
+		return t, nil
+	}
+	u, err := user.Lookup(t.User)
+	if err != nil {
+		return Target{}, exitcodes.Errorf(exitcodes.Config, "cannot install for %q: %w", t.User, err)
+	}
+	getenv := func(name string) string { return map[string]string{"HOME": u.HomeDir}[name] }
+	folders, err := workspace.FoldersFromEnv(getenv)
+	if err != nil {
+		return Target{}, err
+	}
+	t.State = folders.State
+	t.Env = slices.DeleteFunc(slices.Clone(t.Env), func(e string) bool { return strings.HasPrefix(e, "XDG_") })
+	return t, nil
 }
 
 // Script returns the path of the job's run.sh.

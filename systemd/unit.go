@@ -16,6 +16,7 @@ type Service struct {
 	Description string        // of the job; may be empty
 	Workspace   string        // absolute
 	Script      string        // absolute path of run.sh
+	Needs       []string      // other absolute paths that a run needs
 	Start       time.Duration // a whole run may take this long; 0: no limit
 	Stop        time.Duration // an orderly stop may take this long
 	Scope       Scope
@@ -55,7 +56,7 @@ func (s Service) Bytes() ([]byte, error) {
 		Sections: []Section{s.unit(), {Name: "Service", Entries: []Entry{
 			{"Type", "oneshot"},
 			{"ExecStart", command},
-			{"Environment", "AGENTD_TRIGGER=timer"},
+			{"Environment", "AGENTD_TRIGGER=" + s.trigger()},
 			{"SyslogIdentifier", strings.TrimSuffix(s.Name.Service(), ".service")},
 		}}},
 	}
@@ -85,6 +86,15 @@ func (s Service) Bytes() ([]byte, error) {
 		service.Entries = append(service.Entries, s.hardening()...)
 	}
 	return sealed(f, s.Name, s.Workspace)
+}
+
+// trigger returns what run.sh is told of who starts it. Since 252 systemd tells
+// the service which timer it was; before, only timers start jobs as a rule.
+func (s Service) trigger() string {
+	if s.Version >= 252 {
+		return "manual"
+	}
+	return "timer"
 }
 
 func (s Service) unit() Section {

@@ -65,6 +65,46 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A private /tmp must not hide what the job needs.
+func TestPrivateTmp(t *testing.T) {
+	for path, want := range map[string]string{"/home/bob/bin/agentd": "yes", "/tmp/x/agentd": "", "/var/tmp/x": ""} {
+		s := full(System)
+		s.Needs = []string{path}
+		text, err := s.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Section("Service").Get("PrivateTmp"); got != want {
+			t.Errorf("with %s: PrivateTmp=%s, want %q", path, got, want)
+		}
+	}
+}
+
+// The default system unit is about as closed as an agent can bear.
+func TestSecurity(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	s := service()
+	s.Scope, s.User = System, "daemon"
+	text, err := s.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), s.Name.Service())
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", "--no-pager", path).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+}
+
 func TestOwner(t *testing.T) {
 	s := service()
 	s.Workspace = "/a \"b\"\n%é\\"
