@@ -28,12 +28,12 @@ type Holder struct {
 	Owner
 }
 
-// List returns all lanes by name. Who holds is found out by trying the locks,
+// List returns all lanes by name; the list is never nil. Who holds is found out by trying the locks,
 // not by believing the records.
 func (d Dir) List() ([]Status, error) {
 	entries, err := os.ReadDir(string(d))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return []Status{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list lanes: %w", err)
@@ -45,7 +45,7 @@ func (d Dir) List() ([]Status, error) {
 		}
 	}
 	slices.Sort(names)
-	var list []Status
+	list := []Status{}
 	for _, name := range slices.Compact(names) {
 		s, err := d.status(name)
 		if err != nil {

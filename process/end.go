@@ -63,7 +63,7 @@ func (m *marked) living() ([]proc, error) {
 	memo := map[int]bool{}
 	var member func(p proc) bool
 	member = func(p proc) bool {
-		if spared[p.pid] || p.pid <= 2 { // 2: the kernel's threads
+		if spared[p.pid] || p.pid == 1 { // without init there is no machine
 			return false
 		}
 		if is, seen := memo[p.pid]; seen {
@@ -133,7 +133,7 @@ func (e *ender) run(ctx context.Context, settle, grace time.Duration) error {
 			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		pause = min(pause*2, 50*time.Millisecond)
+		pause = min(pause*2, 100*time.Millisecond)
 	}
 	return nil
 }

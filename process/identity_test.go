@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -70,28 +68,5 @@ func TestParseStatDamaged(t *testing.T) {
 		if p, err := parseStat([]byte(s)); err == nil {
 			t.Errorf("%q: got %+v", s, p)
 		}
-	}
-}
-
-func TestOOMCounters(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	v2 := write("cg/user.slice/a:b/memory.events", "low 0\noom 1\noom_kill 3\noom_group_kill 0\n")
-	v1 := write("cg/memory/x/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n")
-	files := oomFiles(write("self", "9:name=systemd:/\n4:memory:/x\n0::/user.slice/a:b\n"), filepath.Join(dir, "cg"))
-	if fmt.Sprint(files) != fmt.Sprint([]string{v1, v2}) {
-		t.Errorf("files %v", files)
-	}
-	if a, b, c := counter(v2, "oom_kill"), counter(v1, "oom_kill"), counter(dir+"/none", "oom_kill"); a != 3 || b != 4 || c != -1 {
-		t.Errorf("counters %d %d %d", a, b, c)
 	}
 }

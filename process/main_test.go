@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	case "supervisor":
 		os.Exit(supervisor(os.Args[1:]))
+	case "limited":
+		os.Exit(limited(os.Args[1], os.Args[2:]))
 	}
 }
 
@@ -34,6 +36,18 @@ func supervisor(argv []string) int {
 		return 1
 	}
 	return res.Status
+}
+
+// limited plays an agentd in a cgroup with little memory, and tells how its
+// program ended.
+func limited(cgroup string, argv []string) int {
+	if err := os.WriteFile(cgroup+"/cgroup.procs", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	res, err := Run(context.Background(), Spec{Argv: argv, Env: env()})
+	fmt.Printf("oom %v, signal %s, status %d, error %v\n", res.OOM, res.Signal, res.Status, err)
+	return 0
 }
 
 func env() []string { return []string{"PATH=" + os.Getenv("PATH")} }

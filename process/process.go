@@ -31,7 +31,7 @@ import (
 const MarkEnv = "AGENTD_RUN_ID"
 
 const (
-	settleTime    = 250 * time.Millisecond // for what ends by itself just after the leader
+	settleTime    = 500 * time.Millisecond // for what ends by itself just after the leader
 	leftoverGrace = 2 * time.Second        // most time between SIGTERM and SIGKILL for what the leader left behind
 	killLimit     = 10 * time.Second       // how long SIGKILL may take to show
 	drainLimit    = 10 * time.Second       // how long the output's reader may take once the tree is dead

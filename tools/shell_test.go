@@ -68,9 +68,9 @@ func TestShellTimeout(t *testing.T) {
 	o := options(t)
 	o.Grace = 100 * time.Millisecond
 	pidfile := filepath.Join(o.Dir, "pid")
-	r := call(t, Builtin(o), "shell", arg(t, map[string]any{"timeout_s": 1,
+	r := call(t, Builtin(o), "shell", arg(t, map[string]any{"timeout_s": 2,
 		"command": "echo before; setsid sh -c 'trap \"\" TERM; echo $$ >pid; while :; do sleep 0.05; done' & wait"}))
-	if r.Text != "before\n[timeout: the command was ended after 1s]" || !r.IsError || r.Interrupted {
+	if r.Text != "before\n[timeout: the command was ended after 2s]" || !r.IsError || r.Interrupted {
 		t.Errorf("got %+v", r)
 	}
 	gone(t, pidfile)
@@ -183,7 +183,7 @@ func TestCaptureAnyCut(t *testing.T) {
 // A flood neither fills the memory nor the disk.
 func TestShellFlood(t *testing.T) {
 	o := options(t)
-	r := call(t, Builtin(o), "shell", `{"command":"head -c 200000000 /dev/zero | tr '\\0' 'é'"}`)
+	r := call(t, Builtin(o), "shell", `{"command":"head -c 100000000 /dev/zero | tr '\\0' 'é'"}`)
 	if len(r.Text) > 4*outputLimit || !utf8.ValidString(r.Text) || !strings.Contains(r.Text, "the first 64 MiB are in") {
 		t.Errorf("%d bytes: %q", len(r.Text), r.Text[max(0, len(r.Text)-300):])
 	}
