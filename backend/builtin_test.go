@@ -119,7 +119,7 @@ func TestBuiltinGetsThroughTheDemo(t *testing.T) {
 	if strings.Count(d.journal(), "This entry was written once") != 1 {
 		t.Errorf("the journal says %q", d.journal())
 	}
-	for _, want := range []string{"stream cut after", "threw away the partial reply, asking again (request 2 of 11)", "rate limited; waiting 1 s", "asking again (request 3 of 11)"} {
+	for _, want := range []string{"stream cut after", "threw away the partial reply", "asking again (request 2 of 11)", "rate limited; waiting 1 s", "asking again (request 3 of 11)"} {
 		if !strings.Contains(d.eventText(), want) {
 			t.Errorf("the events lack %q:\n%s", want, d.eventText())
 		}

@@ -39,8 +39,8 @@ type Engine struct {
 	Recovery        recovery.Options // of each generation
 	Limits          Limits
 
-	// Preview is shown a reply in the making. A Reset event makes void what
-	// was shown of this reply so far.
+	// Preview is shown a reply in the making. It ends with a Commit event; a
+	// Reset event makes void what was shown since the last Commit or Reset.
 	Preview func(provider.Event)
 	// ChunkHook acts on previews outside the engine, where nothing can be taken
 	// back: once it ran, the generation is not asked again. Its error ends the
@@ -53,6 +53,10 @@ type Engine struct {
 	// Now is the clock for durations in notices; nil means time.Now.
 	Now func() time.Time
 }
+
+// Commit is the kind of the event that ends the previews of a reply: it is
+// complete and, in a turn, recorded.
+const Commit provider.EventKind = "commit"
 
 // noticeableWait is the least wait that is worth a notice.
 const noticeableWait = 900 * time.Millisecond
@@ -102,6 +106,12 @@ type Journal interface {
 func (e *Engine) notify(n Notice) {
 	if e.Notice != nil {
 		e.Notice(n)
+	}
+}
+
+func (e *Engine) preview(ev provider.Event) {
+	if e.Preview != nil {
+		e.Preview(ev)
 	}
 }
 

@@ -86,21 +86,21 @@ func (a *asking) once(ctx context.Context) (*provider.Reply, error) {
 	} else {
 		err = a.replay(ctx, t, fault)
 	}
-	if err == nil && a.engine.Preview != nil {
-		a.engine.Preview(provider.Event{Kind: provider.Reset, Text: fault.Error()})
+	if err == nil {
+		a.engine.preview(provider.Event{Kind: provider.Reset, Text: fault.Error()})
 	}
 	return nil, err
 }
 
 // replay gets the same request admitted once more.
 func (a *asking) replay(ctx context.Context, t *attempt, f *recovery.Fault) error {
-	a.why, a.told = t.reason(f), false
+	a.why, a.told = t.reason(f)+t.threwAway(), false
 	if err := a.budget.Replay(ctx, f); err != nil {
 		return err
 	}
 	text := a.again()
 	if !a.told {
-		text = a.why + t.threwAway() + ", " + text
+		text = a.why + ", " + text
 	}
 	a.engine.notify(Notice{Kind: NoticeReplay, Text: text, Fault: f})
 	return nil
@@ -150,9 +150,7 @@ func (t *attempt) send(ctx context.Context, messages []message.Message) (*provid
 		}
 		t.shown = true
 		t.bytes += len(ev.Text)
-		if e.Preview != nil {
-			e.Preview(ev)
-		}
+		e.preview(ev)
 		if e.ChunkHook == nil {
 			return
 		}

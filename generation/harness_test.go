@@ -3,7 +3,6 @@ package generation
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -69,7 +68,7 @@ func rigFor(t *testing.T, wire provider.Wire, sc *rehearsal.Scenario) *rig {
 	r.open()
 	r.engine = &Engine{
 		Client: r.client, Model: "test", System: "You are a test.", Tools: r.tools(),
-		Recovery: recovery.Options{Wait: func(ctx context.Context, d time.Duration) error {
+		Recovery: recovery.Options{Rand: func() float64 { return 0.5 }, Wait: func(ctx context.Context, d time.Duration) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.waits = append(r.waits, d)
@@ -184,12 +183,4 @@ repeat = true
 // goodTexts is the session after good.
 var goodTexts = []string{"user: go", `assistant: I act. act{"x":"once"}`, "tool: acted 1", "assistant: All done."}
 
-// newFolder returns a new folder outside of the test's own, for properties that
-// need one a case; remove it with the returned function.
-func newFolder(t interface{ Fatal(...any) }) (string, func()) {
-	dir, err := os.MkdirTemp("", "agentd-generation-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir, func() { _ = os.RemoveAll(dir) }
-}
+func (r *rig) base(w provider.Wire) string { return r.server.BaseURL(rehearsal.Wire(w)) }

@@ -32,6 +32,8 @@ const (
 const (
 	maxEmpty = 1 // how often in a row an empty reply is asked to be mended
 	maxCut   = 3 // the same for one at the output limit
+
+	maxPauses = 50 // in a row, without a tool call
 )
 
 // Turn asks for replies and runs the tools that they call until the agent
@@ -56,6 +58,7 @@ type turn struct {
 	step    int // least step of shortening that every request takes; -1: none
 	empties int // empty replies in a row
 	cuts    int // replies at the output limit in a row
+	pauses  int // pauses of the provider in a row
 }
 
 func (t *turn) run(ctx context.Context, prompt string) error {
@@ -131,17 +134,20 @@ func (t *turn) reply(ctx context.Context) (done bool, err error) {
 	t.count(r)
 	t.result.Finish = r.Finish
 	if r.Finish == provider.Filtered {
+		t.engine.preview(provider.Event{Kind: provider.Reset, Text: "the model refused"})
 		return false, t.refused(r)
 	}
 	if err := t.keepView(now, a.view); err != nil {
 		return false, err
 	}
 	if empty(r.Message) {
+		t.engine.preview(provider.Event{Kind: provider.Reset, Text: "the reply was empty"})
 		return false, t.mend(r)
 	}
 	if err := t.journal.Message(r.Message, r.Usage, string(r.Finish)); err != nil {
 		return false, err
 	}
+	t.engine.preview(provider.Event{Kind: Commit})
 	t.empties = 0
 	if text := r.Message.Text(); text != "" {
 		t.result.Text = text
@@ -165,10 +171,13 @@ func (t *turn) follow(ctx context.Context, r *provider.Reply) (done bool, err er
 	switch {
 	case r.Finish == provider.Length:
 		return false, t.goOn(r)
-	case r.Finish == provider.Paused:
+	case r.Finish == provider.Paused && len(calls) == 0:
+		if t.pauses++; t.pauses > maxPauses {
+			return false, exitcodes.Errorf(exitcodes.Limit, "the provider paused %d times in a row", t.pauses)
+		}
 		return false, nil
 	}
-	t.cuts = 0
+	t.cuts, t.pauses = 0, 0
 	return len(calls) == 0, nil
 }
 

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"maps"
 	"net/http"
 	"time"
 )
@@ -145,11 +146,9 @@ func (responsesDialect) resetHeaders(h http.Header, now time.Time, in time.Durat
 	openAIResetHeaders(h, now, in)
 }
 
-// with returns a copy of o with one more field.
+// with returns a copy of o with key set to v.
 func with(o object, key string, v any) object {
-	out := object{key: v}
-	for k, x := range o {
-		out[k] = x
-	}
+	out := maps.Clone(o)
+	out[key] = v
 	return out
 }
