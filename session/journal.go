@@ -27,13 +27,20 @@ type journal struct {
 	synced  int64 // of these, how many bytes are on the disk
 	seq     uint64
 	now     func() time.Time
-	broken  error // why nothing more is written
+	broken  error         // why nothing more is written
+	wrote   func(*Record) // is told of each record in the file
+}
+
+type journalOptions struct {
+	limit int64
+	now   func() time.Time
+	wrote func(*Record)
 }
 
 // openJournal opens the file that done says was read last, or makes the first.
 // A torn last line is moved aside first.
-func openJournal(d disk, dir string, done scanned, limit int64, now func() time.Time) (*journal, error) {
-	j := &journal{disk: d, dir: dir, limit: limit, now: now, seq: done.seq}
+func openJournal(d disk, dir string, done scanned, o journalOptions) (*journal, error) {
+	j := &journal{disk: d, dir: dir, limit: o.limit, now: o.now, wrote: o.wrote, seq: done.seq}
 	if done.segments == 0 {
 		if err := j.begin(1); err != nil {
 			if j.f != nil {
@@ -62,10 +69,15 @@ func openJournal(d disk, dir string, done scanned, limit int64, now func() time.
 func (j *journal) path() string { return segmentPath(j.dir, j.segment) }
 
 // keepTorn copies the torn bytes to a file beside the journal and returns its
-// name; "" if there are none.
+// name; "" if there are none. If a former writer did that and died before it
+// could say so, it is that file.
 func (j *journal) keepTorn(done scanned) (string, error) {
 	if done.torn == 0 {
-		return "", nil
+		names, err := filepath.Glob(filepath.Join(j.dir, fmt.Sprintf("torn-%d-*", done.seq+1)))
+		if err != nil || len(names) == 0 {
+			return "", err
+		}
+		return filepath.Base(names[0]), nil
 	}
 	f, err := os.Open(j.path())
 	if err != nil {
@@ -82,9 +94,11 @@ func (j *journal) keepTorn(done scanned) (string, error) {
 	return name, j.disk.WriteWhole(filepath.Join(j.dir, name), torn, 0o600)
 }
 
+const sealedText = "the last line of the journal was not whole; it was moved to "
+
 // seal cuts the torn line off, makes what is left durable, and says so.
 func (j *journal) seal(done scanned, side string) error {
-	if side != "" {
+	if done.torn > 0 {
 		if err := j.f.Truncate(j.size); err != nil {
 			return diskError(err, "cut the torn end of %s", j.path())
 		}
@@ -102,7 +116,7 @@ func (j *journal) seal(done scanned, side string) error {
 	if side == "" {
 		return nil
 	}
-	rec := &Record{Type: TypeSealed, File: side, Lost: done.torn, Text: fmt.Sprintf("the last line of the journal was not whole: %d bytes moved to %s", done.torn, side)}
+	rec := &Record{Type: TypeSealed, File: side, Lost: done.torn, Text: sealedText + side}
 	if err := j.append(rec); err != nil {
 		return err
 	}
@@ -170,6 +184,9 @@ func (j *journal) write(rec *Record) error {
 	}
 	j.seq++
 	j.size += int64(len(line))
+	if j.wrote != nil {
+		j.wrote(rec)
+	}
 	return nil
 }
 

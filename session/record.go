@@ -70,6 +70,8 @@ type Record struct {
 	Blob       *Blob         `json:"blob,omitempty"` // also blob_lost
 	Outcome    Outcome       `json:"outcome,omitempty"`
 
+	full *message.Part // Result with its text, where a writer has put that into Blob
+
 	// attempt_started, attempt_ended
 	RunID    string          `json:"run_id,omitempty"`
 	N        int             `json:"n,omitempty"`

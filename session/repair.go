@@ -68,7 +68,7 @@ func (st Store) repair(agent, name string, now func() time.Time) (*Repaired, err
 			}
 		}
 	}
-	j, err := openJournal(osDisk{}, dir, done, segmentBytes, now)
+	j, err := openJournal(osDisk{}, dir, done, journalOptions{limit: segmentBytes, now: now})
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,11 @@ func (s *Session) AttemptStarted(runID string, n int, backend, model string) err
 
 // AttemptEnded records how the attempt ended and what it used in all.
 func (s *Session) AttemptEnded(runID string, n int, code exitcodes.Code, requests, replays int, usage message.Usage) error {
-	return s.commit(&Record{Type: TypeAttemptEnded, RunID: runID, N: n, Code: &code, Requests: requests, Replays: replays, Usage: &usage}, nil)
+	rec := &Record{Type: TypeAttemptEnded, RunID: runID, N: n, Code: &code, Requests: requests, Replays: replays}
+	if usage != (message.Usage{}) {
+		rec.Usage = &usage
+	}
+	return s.commit(rec, nil)
 }
 
 // Compaction lets the model see summary in place of all messages before record
@@ -166,27 +170,16 @@ func (s *Session) append(rec *Record) error {
 	if s.journal.broken != nil {
 		return s.journal.broken
 	}
-	full := rec.Result
-	if rec.Type == TypeResult && full != nil && len(full.Text) > maxInline {
-		blob, err := putBlob(s.journal.disk, s.dir, full.Text)
+	if r := rec.Result; rec.Type == TypeResult && r != nil && len(r.Text) > maxInline {
+		blob, err := putBlob(s.journal.disk, s.dir, r.Text)
 		if err != nil {
 			return diskError(err, "keep the output of tool call %q", rec.CallID)
 		}
-		short := *full
+		short := *r
 		short.Text = ""
-		rec.Result, rec.Blob = &short, blob
+		rec.full, rec.Result, rec.Blob = r, &short, blob
 	}
-	if err := s.journal.append(rec); err != nil {
-		return err
-	}
-	// In memory the result keeps its text.
-	applied := *rec
-	applied.Result, applied.Blob = full, nil
-	if rec.Type == TypeBlobLost {
-		applied.Blob = rec.Blob
-	}
-	s.state.apply(&applied, place{})
-	return nil
+	return s.journal.append(rec)
 }
 
 // Close makes everything durable and lets the next writer in. It may be called

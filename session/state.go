@@ -80,12 +80,7 @@ func (s *state) apply(rec *Record, at place) {
 			c.started, c.effect = true, rec.Effect
 		}
 	case TypeResult:
-		if c := s.openCall(rec.CallID); c != nil && rec.Result != nil {
-			c.result, c.blob, c.at, c.outcome = rec.Result, rec.Blob, at, rec.Outcome
-		}
-		if rec.Blob != nil {
-			delete(s.lost, rec.Blob.SHA256) // the same output was written again
-		}
+		s.answer(rec, at)
 	case TypeAttemptStarted:
 		s.startAttempt(rec)
 	case TypeAttemptEnded:
@@ -121,6 +116,20 @@ func (s *state) say(rec *Record) {
 	}
 	s.entries = append(s.entries, e)
 	s.messages++
+}
+
+func (s *state) answer(rec *Record, at place) {
+	if rec.Blob != nil {
+		delete(s.lost, rec.Blob.SHA256) // an output that was lost may be written again
+	}
+	c := s.openCall(rec.CallID)
+	if c == nil || rec.Result == nil {
+		return
+	}
+	c.result, c.blob, c.at, c.outcome = rec.Result, rec.Blob, at, rec.Outcome
+	if rec.full != nil {
+		c.result, c.blob = rec.full, nil
+	}
 }
 
 // step counts one reply of the model.

@@ -98,14 +98,13 @@ func (st Store) load(agent, name string, o Options, l *lock) (*Session, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, readError(err, agent, name)
 	}
-	s.journal, err = openJournal(st.disk, s.dir, done, o.segment, clock(o.Now))
+	s.journal, err = openJournal(st.disk, s.dir, done, journalOptions{
+		limit: o.segment, now: clock(o.Now),
+		wrote: func(rec *Record) { s.state.apply(rec, place{}) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	if done.torn > 0 {
-		s.state.note(&Record{Seq: s.journal.seq, At: s.journal.now(), Type: TypeSealed, Text: "the last line of the journal was not whole"})
-	}
-	s.state.seq = s.journal.seq
 	if _, clean := cachedInfo(s.dir); !clean && done.segments > 0 {
 		sweepTemporary(s.dir)
 	}
