@@ -73,8 +73,8 @@ func Load(dir string) (*Workspace, error) {
 }
 
 // LoadJob is Load for a run of one job: files that other jobs refer to are not
-// looked at, so that their loss does not stop this one. A job or prompt file
-// that is missing has the code exitcodes.NoInput.
+// looked at, so that their loss does not stop this one, and those of this one
+// are left to the run. A job that is missing has the code exitcodes.NoInput.
 func LoadJob(dir, name string) (*Workspace, *Job, error) {
 	ws, found, err := load(dir)
 	if err != nil {
@@ -85,9 +85,6 @@ func LoadJob(dir, name string) (*Workspace, *Job, error) {
 	}
 	job, err := ws.Job(name)
 	if err != nil {
-		return nil, nil, err
-	}
-	if _, err := job.ReadPrompt(); err != nil {
 		return nil, nil, err
 	}
 	ws.Warnings = inFileOrder(found.warnings)

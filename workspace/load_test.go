@@ -296,7 +296,7 @@ func TestJobByName(t *testing.T) {
 	}
 }
 
-func TestLoadJobLooksAtItsOwnFilesOnly(t *testing.T) {
+func TestLoadJobLeavesFilesToTheRun(t *testing.T) {
 	t.Parallel()
 	config := `
 [agent]
@@ -312,8 +312,12 @@ prompt_file = "b.md"
 	if _, j, err := LoadJob(dir, "a"); err != nil || j.Name != "a" {
 		t.Errorf("LoadJob(a): %v", err)
 	}
-	if _, _, err := LoadJob(dir, "b"); exitcodes.From(err) != exitcodes.NoInput {
-		t.Errorf("LoadJob(b): %v, code %d", err, exitcodes.From(err))
+	_, b, err := LoadJob(dir, "b")
+	if err != nil {
+		t.Fatalf("LoadJob(b): %v", err)
+	}
+	if _, err := b.ReadPrompt(); exitcodes.From(err) != exitcodes.NoInput {
+		t.Errorf("ReadPrompt of b: %v, code %d", err, exitcodes.From(err))
 	}
 	if _, _, err := LoadJob(dir, "c"); exitcodes.From(err) != exitcodes.NoInput {
 		t.Errorf("LoadJob(c): %v, code %d", err, exitcodes.From(err))

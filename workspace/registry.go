@@ -127,7 +127,14 @@ func (f Folders) Unregister(agent string) error {
 	if err != nil {
 		return exitcodes.Errorf(exitcodes.CannotCreate, "cannot forget agent %s: %w", agent, err)
 	}
-	return atomicfile.SyncDir(f.Agents())
+	if err := atomicfile.SyncDir(f.Agents()); err != nil {
+		return err
+	}
+	// The last one takes the folders along; one that is not empty stays.
+	if os.Remove(f.Agents()) == nil {
+		_ = os.Remove(f.Config)
+	}
+	return nil
 }
 
 func isWorkspace(dir string) bool {
