@@ -16,8 +16,8 @@ func (s *Schedule) clockChanges(from time.Time) []string {
 	}
 	var lines []string
 	until := from.AddDate(1, 0, 0)
-	for t := from.In(s.zone.loc); ; {
-		_, change := t.ZoneBounds()
+	for t := from; ; {
+		_, change := period(t, s.zone.loc)
 		if change.IsZero() || !change.Before(until) {
 			return lines
 		}
@@ -76,8 +76,8 @@ func (s *Schedule) lastDayWall(w time.Time, n *counter) time.Time {
 
 const dayLayout = "Mon 2 Jan 2006"
 
-// maxCounted bounds what countWall counts: an hour of seconds.
-const maxCounted = 3600
+// maxCounted bounds what countWall counts: more than the minutes of an hour.
+const maxCounted = 100
 
 // countWall counts the times from one wall time to before another, and returns
 // the first.
@@ -100,8 +100,11 @@ func timesText(first time.Time, times int, one, many string) string {
 	if first.Second() != 0 {
 		layout = "15:04:05"
 	}
-	if times == 1 {
+	switch times {
+	case 1:
 		return first.Format(layout) + " " + one
+	case maxCounted:
+		return first.Format(layout) + " and many more times " + many
 	}
 	return fmt.Sprintf("%s and %d more time%s %s", first.Format(layout), times-1, plural(times-1, "", "s"), many)
 }

@@ -236,8 +236,10 @@ func robfigSpec(parts *[fieldCount]cronPart) *cron.SpecSchedule {
 	}
 }
 
+// hourKindOf decides what hours are; open says that they were written with *
+// or with a step over the whole day, perhaps among others.
 func hourKindOf(hours set, open bool) hourKind {
-	if hours == allHours || open && hours.len() > 1 {
+	if hours == allHours || open && hours.len() > 1 && hours.wholeStep(0, 23) > 0 {
 		return everyHour
 	}
 	return fixedHours

@@ -129,7 +129,7 @@ func TestCronMistakes(t *testing.T) {
 		{"ö9 x * * *", `minute "ö9" is not a number`, 1},
 		{"0 9 * * mun", `weekday "mun" is neither 0-7 nor a name`, 9},
 		{"0 9 * * mondya", `weekday "mondya" is neither 0-7 nor a name: did you mean monday?`, 9},
-		{"0 9 * * MO", `weekday "MO" is neither 0-7 nor a name`, 9},
+		{"0 9 * * MO", `weekday "MO" is neither 0-7 nor a name: did you mean monday?`, 9},
 		{", * * * *", `minute has an empty place in the list ","`, 1},
 		{"0 9, * * *", `hour has an empty place in the list "9,"`, 5},
 		{"0 9- * * *", "hour has a value missing", 5},

@@ -46,15 +46,14 @@ func (s *Schedule) Cron() (string, bool) {
 // cronText writes a field. Only an open one begins with *, since crons treat
 // that in their own way when the clocks change and when they join day fields.
 func cronText(s set, lo, hi int, open bool) string {
-	if open && s == span(lo, hi, 1) {
-		return "*"
-	}
-	for n := 2; open && n <= hi-lo; n++ {
+	if step := s.wholeStep(lo, hi); open && step > 0 && s.len() > 1 {
 		switch first := s.from(0); {
-		case s == span(lo, hi, n):
-			return "*/" + strconv.Itoa(n)
-		case first < lo+n && s == span(first, hi, n):
-			return fmt.Sprintf("%d-%d/%d", first, hi, n)
+		case step == 1:
+			return "*"
+		case first == lo:
+			return "*/" + strconv.Itoa(step)
+		default:
+			return fmt.Sprintf("%d-%d/%d", first, hi, step)
 		}
 	}
 	list := s.list()

@@ -38,9 +38,9 @@ func (s *Schedule) Describe() string {
 		parts = append(parts, "in "+ranges(r.months.list(), func(n int) string { return title(monthNames[n]) }))
 	}
 	if len(r.years) > 0 {
-		parts = append(parts, "in "+strings.ReplaceAll(yearsText(r.years), "..", " to "))
+		parts = append(parts, yearWords(r.years))
 	}
-	if len(parts) == 1 && strings.HasPrefix(parts[0], "at ") && r.hours != allHours {
+	if len(parts) == 1 && strings.HasPrefix(parts[0], "at ") && strings.Contains(parts[0], ":") {
 		return parts[0] + " every day"
 	}
 	return strings.Join(parts, ", ")
@@ -178,6 +178,28 @@ func (r *rule) dayWords() string {
 		return "on " + days
 	}
 	return weekdays() + " if it is " + days
+}
+
+// yearWords describes the years.
+func yearWords(list []series) string {
+	var parts []string
+	for _, y := range list {
+		count := (y.to-y.from)/y.step + 1
+		switch {
+		case y.repeats && count > maxYears:
+			parts = append(parts, fmt.Sprintf("every %d years from %d", y.step, y.from))
+		case count > maxYears:
+			parts = append(parts, fmt.Sprintf("every %d years from %d to %d", y.step, y.from, y.to))
+		default:
+			for n := y.from; n <= y.to; n += y.step {
+				parts = append(parts, strconv.Itoa(n))
+			}
+		}
+	}
+	if strings.HasPrefix(parts[0], "every") {
+		return strings.ReplaceAll(and(parts), "every 1 years", "every year")
+	}
+	return "in " + strings.ReplaceAll(and(parts), "every 1 years", "every year")
 }
 
 // weekdayWords names weekdays, Monday first; a run may go over the end of the

@@ -57,6 +57,9 @@ func TestClockChanges(t *testing.T) {
 		{"*/24 is once a day", "30 */24 * * *", cairo, "2026-04-23T12:00:00+02:00",
 			[]string{"2026-04-24T01:00:00+03:00", "2026-04-25T00:30:00+03:00"}},
 
+		{"a list with a step is a list", "30 0,*/2,3 * * *", stockholm, "2026-10-25T00:45:00+02:00",
+			[]string{"2026-10-25T02:30:00+02:00", "2026-10-25T03:30:00+01:00"}},
+
 		{"no midnight in Cairo", "0 0 * * *", cairo, "2026-04-22T12:00:00+02:00",
 			[]string{"2026-04-23T00:00:00+02:00", "2026-04-24T01:00:00+03:00", "2026-04-25T00:00:00+03:00"}},
 		{"noon on Cairo's day", "0 12 * * FRI", cairo, "2026-04-18T12:00:00+02:00",
@@ -126,6 +129,10 @@ func TestClockChangeWarnings(t *testing.T) {
 			"Sun 25 Oct 2026: 02:00 comes twice in Europe/Stockholm, the clocks go back to 02:00; a systemd timer runs one of the two, the daemon runs both times"}},
 		{"0 0 * * *", "Africa/Cairo", []string{
 			"Fri 24 Apr 2026: 00:00 does not exist in Africa/Cairo, the clocks go forward to 01:00; a systemd timer skips the run, the daemon runs once at 01:00"}},
+		{"* * * * *", "Europe/Stockholm", []string{
+			"Sun 25 Oct 2026: 02:00 and 59 more times come twice in Europe/Stockholm, the clocks go back to 02:00; a systemd timer runs one of the two, the daemon runs both times"}},
+		{"* * 2 * * *", "Europe/Stockholm", []string{
+			"Sun 29 Mar 2026: 02:00 and many more times do not exist in Europe/Stockholm, the clocks go forward to 03:00; a systemd timer skips the run, the daemon runs once at 03:00"}},
 		{"30 2 * * SUNL", "Europe/Stockholm", []string{
 			"Sun 29 Mar 2026: 02:30 does not exist in Europe/Stockholm, the clocks go forward to 03:00; a systemd timer skips the run, the daemon runs once at 03:00",
 			"Sun 25 Oct 2026: 02:30 comes twice in Europe/Stockholm, the clocks go back to 02:00; a systemd timer may run the second time, the daemon runs the first time"}},

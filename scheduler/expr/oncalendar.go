@@ -251,16 +251,16 @@ func parseCalendarDate(src source, w word, r *rule) *SyntaxError {
 	return nil
 }
 
-// lastDays returns the days counted from the end. There the steps go towards
-// the end of the month: 7/2 is 7, 5, 3 and 1.
+// lastDays returns the days counted from the end. There a step without an end
+// goes towards the end of the month: 7/2 is 7, 5, 3 and 1.
 func (e elements) lastDays() set {
 	var s set
 	for _, r := range e.list {
-		from, to := r.to, r.from
-		if r.repeats {
-			from, to = r.from, 1
+		if !r.repeats {
+			s |= span(r.from, r.to, r.step)
+			continue
 		}
-		for n := from; n >= to; n -= r.step {
+		for n := r.from; n >= 1; n -= r.step {
 			s |= 1 << n
 		}
 	}
@@ -270,8 +270,8 @@ func (e elements) lastDays() set {
 // parseCalendarTime reads HOUR:MINUTE or HOUR:MINUTE:SECOND.
 func parseCalendarTime(src source, w word, r *rule) (hours, minutes elements, err *SyntaxError) {
 	parts := w.split(":")
-	if len(parts) > 3 {
-		return hours, minutes, src.errorAt(parts[3].off-1, "%q is not a time such as 18:00", w.text)
+	if len(parts) < 2 || len(parts) > 3 {
+		return hours, minutes, src.errorAt(w.off, "%q is not a time such as 18:00", w.text)
 	}
 	if hours, err = parseElements(src, parts[0], hourField); err != nil {
 		return hours, minutes, err

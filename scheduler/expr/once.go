@@ -115,12 +115,12 @@ func (s *Schedule) parseAt(src source, words []word) *SyntaxError {
 	if len(rest) > 1 {
 		return src.errorAt(rest[1].off, "%q does not belong after the time zone", rest[1].text)
 	}
-	if clock.text == "" {
-		return src.errorAt(date.off+len(date.text), "the time of day is missing, as in %s 18:00", date.text)
-	}
 	day, err := parseDate(src, date)
 	if err != nil {
 		return err
+	}
+	if clock.text == "" {
+		return src.errorAt(date.off+len(date.text), "the time of day is missing, as in %s 18:00", date.text)
 	}
 	offset, err := s.atZone(src, &clock, rest)
 	if err != nil {

@@ -22,6 +22,7 @@ func (s set) len() int       { return bits.OnesCount64(uint64(s)) }
 
 // from returns the smallest member that is at least n, or -1.
 func (s set) from(n int) int {
+	n = max(n, 0)
 	if n > 63 || s>>n == 0 {
 		return -1
 	}
@@ -34,6 +35,17 @@ func (s set) list() []int {
 		list = append(list, n)
 	}
 	return list
+}
+
+// wholeStep returns n if the set is every nth number of lo to hi, otherwise 0.
+func (s set) wholeStep(lo, hi int) int {
+	first := s.from(0)
+	for n := first - lo + 1; n <= hi-lo+1 && first >= 0; n++ {
+		if s == span(first, hi, n) {
+			return n
+		}
+	}
+	return 0
 }
 
 var (

@@ -195,7 +195,8 @@ func (s *Schedule) Location() *time.Location { return s.zone.loc }
 func (s *Schedule) Zone() string { return s.zone.name }
 
 // Next returns the first time the schedule fires after the given one, in the
-// schedule's zone, and the zero time if it fires no more. For Every that is
+// schedule's zone, and the zero time if it fires no more; it fires from 1970 to
+// 2199, the years that systemd knows. For Every that is
 // the distance away: after is the last firing, or the start. A Boot schedule
 // has no times.
 func (s *Schedule) Next(after time.Time) time.Time {
@@ -214,6 +215,9 @@ func (s *Schedule) next(after time.Time, n *counter) time.Time {
 			return s.at
 		}
 		return time.Time{}
+	}
+	if floor := time.Date(minYear-1, 12, 30, 0, 0, 0, 0, time.UTC); after.Before(floor) {
+		after = floor
 	}
 	var t time.Time
 	if s.hours == everyHour {

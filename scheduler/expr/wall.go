@@ -5,15 +5,26 @@ import "time"
 const (
 	// maxOffset is more than any zone is away from UTC.
 	maxOffset = 26 * time.Hour
-	// maxPeriods bounds the clock changes one search looks at: two a year for
-	// the longest wait, and twice that for zones that also change for Ramadan.
-	maxPeriods = 4 * (leapYears + 2)
+	// maxChanges bounds the clock changes one search looks at: those within
+	// maxOffset of a time, and some to spare.
+	maxChanges = 16
 )
 
 // wallOf returns what the clocks of a zone show, held as a time in UTC.
 func wallOf(t time.Time, loc *time.Location) time.Time {
 	_, offset := t.In(loc).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// period returns the bounds of the time around t in which the clocks of a zone
+// do not change; zero is open. Go has the end too early on the last day of a
+// leap year beyond its table of changes, where clocks do not change.
+func period(t time.Time, loc *time.Location) (start, end time.Time) {
+	start, end = t.In(loc).ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		end = t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	}
+	return start, end
 }
 
 // moment is when a wall time comes.
@@ -28,9 +39,8 @@ func momentOf(w time.Time, loc *time.Location) moment {
 	var m moment
 	at := w.Add(-maxOffset)
 	for at.Before(w.Add(maxOffset)) {
-		local := at.In(loc)
-		start, end := local.ZoneBounds()
-		_, offset := local.Zone()
+		start, end := period(at, loc)
+		_, offset := at.In(loc).Zone()
 		t := w.Add(-time.Duration(offset) * time.Second)
 		switch {
 		case t.Before(start):
@@ -94,13 +104,13 @@ func (s *Schedule) nextFixed(after time.Time, n *counter) time.Time {
 	loc := s.zone.loc
 	w := wallOf(after, loc)
 	// After the clocks went back they show times that have had their turn.
-	if start, _ := after.In(loc).ZoneBounds(); !start.IsZero() {
+	if start, _ := period(after, loc); !start.IsZero() {
 		shown := wallOf(start.Add(-time.Nanosecond), loc)
 		if w.Before(shown) {
 			w = shown
 		}
 	}
-	for range maxPeriods {
+	for range maxChanges {
 		*n++
 		if w = s.wall(w, n); w.IsZero() {
 			return w
@@ -113,14 +123,14 @@ func (s *Schedule) nextFixed(after time.Time, n *counter) time.Time {
 }
 
 // nextReal returns the next instant at which the clocks show a time of the
-// schedule. Between two clock changes wall times and instants run alike, so it
-// goes from change to change.
+// schedule. Between two clock changes wall times and instants run alike; so it
+// goes to the next change, and from there to where the next wall time can be.
 func (s *Schedule) nextReal(after time.Time, n *counter) time.Time {
 	loc := s.zone.loc
 	w := s.wall(wallOf(after, loc), n)
-	for range maxPeriods {
+	for range maxChanges {
 		*n++
-		_, end := after.In(loc).ZoneBounds()
+		_, end := period(after, loc)
 		_, offset := after.In(loc).Zone()
 		t := w.Add(-time.Duration(offset) * time.Second)
 		if !w.IsZero() && (end.IsZero() || t.Before(end)) {
@@ -138,6 +148,9 @@ func (s *Schedule) nextReal(after time.Time, n *counter) time.Time {
 			w = s.wall(shown.Add(-time.Nanosecond), n)
 		}
 		after = end
+		if near := w.Add(-maxOffset); !w.IsZero() && near.After(after) {
+			after = near
+		}
 	}
 	return time.Time{}
 }

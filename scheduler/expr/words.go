@@ -33,6 +33,9 @@ func plural(n int, one, many string) string {
 func didYouMean(s string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
+		if len(s) > 1 && strings.HasPrefix(k, s) {
+			return ": did you mean " + k + "?"
+		}
 		if d := editDistance(s, k); d < distance && d < len(k)/2 {
 			best, distance = k, d
 		}

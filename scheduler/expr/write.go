@@ -24,12 +24,13 @@ func (s *Schedule) OnCalendar() []string {
 		return []string{s.atLine()}
 	case Calendar:
 		for i := range s.rules {
-			line := s.rules[i].onCalendar()
-			if s.zone.name != "" {
-				line += " " + s.zone.name
-			}
-			if !slices.Contains(lines, line) {
-				lines = append(lines, line)
+			for _, line := range s.rules[i].onCalendar() {
+				if s.zone.name != "" {
+					line += " " + s.zone.name
+				}
+				if !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
 			}
 		}
 	}
@@ -50,26 +51,46 @@ func (s *Schedule) atLine() string {
 	return line
 }
 
-func (r *rule) onCalendar() string {
-	var b strings.Builder
+func (r *rule) onCalendar() []string {
+	front := yearsText(r.years) + "-" + numbers(r.months, allMonths, "%d")
 	if r.weekdays != allWeekdays {
-		b.WriteString(strings.Join(weekdayList(r.weekdays), ",") + " ")
+		front = strings.Join(weekdayList(r.weekdays), ",") + " " + front
 	}
-	b.WriteString(yearsText(r.years) + "-" + numbers(r.months, allMonths, "%d"))
-	switch first, last := r.days.from(0), r.days.len(); {
+	clock := " " + numbers(r.hours, allHours, "%d") +
+		":" + numbers(r.minutes, allSixty, "%02d") +
+		":" + numbers(r.seconds, allSixty, "%02d")
+	var lines []string
+	for _, days := range r.daysTexts() {
+		lines = append(lines, front+days+clock)
+	}
+	return lines
+}
+
+// daysTexts writes the days of the month with the separator before them. It
+// takes several lines when systemd cannot have them in one: in a list of days
+// from the end it allows 28 for the first, and 3 less for each one after it.
+func (r *rule) daysTexts() []string {
+	first, count := r.days.from(0), r.lastDays.len()
+	switch {
+	case count == 0 && r.weekdays.len() == 1 && first%7 == 1 && r.days == span(first, first+6, 1):
+		return []string{fmt.Sprintf("-%d..%d", first, first+6)} // the nth such weekday
+	case count == 0:
+		return []string{"-" + numbers(r.days, allDays, "%d")}
 	case r.lastDays == span(1, 7, 1):
-		b.WriteString("~07/1")
-	case r.lastDays != 0:
-		b.WriteString("~" + numbers(r.lastDays, 0, "%d"))
-	case r.weekdays.len() == 1 && last == 7 && r.days == span(first, first+6, 1) && first%7 == 1:
-		fmt.Fprintf(&b, "-%d..%d", first, first+6) // the nth such weekday
-	default:
-		b.WriteString("-" + numbers(r.days, allDays, "%d"))
+		return []string{"~07/1"}
+	case r.lastDays.from(32-3*count) < 0:
+		return []string{"~" + numbers(r.lastDays, 0, "%d")}
 	}
-	b.WriteString(" " + numbers(r.hours, allHours, "%d"))
-	b.WriteString(":" + numbers(r.minutes, allSixty, "%02d"))
-	b.WriteString(":" + numbers(r.seconds, allSixty, "%02d"))
-	return b.String()
+	var texts []string
+	for lo := r.lastDays.from(0); lo >= 0; {
+		hi := lo
+		for r.lastDays.has(hi + 1) {
+			hi++
+		}
+		texts = append(texts, fmt.Sprintf("~%d..%d", lo, hi))
+		lo = r.lastDays.from(hi + 1)
+	}
+	return texts
 }
 
 // weekdayList names weekdays in systemd's order, Monday first.
