@@ -39,8 +39,9 @@ type Engine struct {
 	Recovery        recovery.Options // of each generation
 	Limits          Limits
 
-	// Preview is shown a reply in the making. It ends with a Commit event; a
-	// Reset event makes void what was shown since the last Commit or Reset.
+	// Preview is shown a reply in the making. It ends with a Commit event, or
+	// with a Reset event, which makes void what was shown since the last of
+	// either: a reply that failed, or is asked for again.
 	Preview func(provider.Event)
 	// ChunkHook acts on previews outside the engine, where nothing can be taken
 	// back: once it ran, the generation is not asked again. Its error ends the

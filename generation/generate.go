@@ -42,7 +42,8 @@ type asking struct {
 	engine *Engine
 	budget *recovery.Budget
 	whole  []message.Message
-	view   *view  // nil: the whole
+	view   *view // nil: the whole
+	last   *attempt
 	why    string // why the request is to be repeated
 	told   bool   // people have been told why
 }
@@ -56,6 +57,9 @@ func (a *asking) run(ctx context.Context) (*provider.Reply, recovery.Stats, erro
 		reply, err := a.once(ctx)
 		if cause := context.Cause(ctx); cause != nil {
 			reply, err = nil, cause
+		}
+		if err != nil && a.last.shown {
+			a.engine.preview(provider.Event{Kind: provider.Reset, Text: err.Error()})
 		}
 		if reply != nil || err != nil {
 			return reply, statsSince(before, a.budget.Stats()), err
@@ -71,6 +75,7 @@ func (a *asking) once(ctx context.Context) (*provider.Reply, error) {
 		messages = a.view.messages
 	}
 	t := &attempt{engine: a.engine, budget: a.budget}
+	a.last = t
 	reply, err := t.send(ctx, messages)
 	fault := faultOf(err)
 	switch {
@@ -87,6 +92,7 @@ func (a *asking) once(ctx context.Context) (*provider.Reply, error) {
 		err = a.replay(ctx, t, fault)
 	}
 	if err == nil {
+		t.shown = false
 		a.engine.preview(provider.Event{Kind: provider.Reset, Text: fault.Error()})
 	}
 	return nil, err

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -19,6 +20,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
+		_ = f.Value.Set("25") // each case is a server, a session and real fsyncs
+	}
 	goleak.VerifyTestMain(m)
 }
 
