@@ -14,7 +14,7 @@ import (
 // Manager is the systemd that a plan is applied to; *systemd.Conn is one.
 type Manager interface {
 	UnitPath(ctx context.Context) ([]string, error)
-	Status(ctx context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error)
+	States(ctx context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error)
 	Reload(ctx context.Context) error
 	Enable(ctx context.Context, units ...string) error
 	Disable(ctx context.Context, units ...string) error
@@ -118,7 +118,7 @@ func (a *applying) look(ctx context.Context) error {
 	for i, j := range a.plan.Jobs {
 		names[i] = j.Name
 	}
-	states, err := a.manager.Status(ctx, names...)
+	states, err := a.manager.States(ctx, names...)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (m *fakeManager) UnitPath(context.Context) ([]string, error) {
 	return []string{"/etc/systemd/user", m.dir}, nil
 }
 
-func (m *fakeManager) Status(_ context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error) {
+func (m *fakeManager) States(_ context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error) {
 	var list []systemd.JobStatus
 	for _, j := range jobs {
 		list = append(list, systemd.JobStatus{

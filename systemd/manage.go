@@ -24,14 +24,6 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, CallTimeout)
 }
 
-const manager = "org.freedesktop.systemd1.Manager."
-
-// call calls a method of the manager that the library lacks.
-func (c *Conn) call(ctx context.Context, method string, args ...any) error {
-	return c.raw.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
-		CallWithContext(ctx, manager+method, 0, args...).Err
-}
-
 // property returns a property of the manager.
 func (c *Conn) property(ctx context.Context, name string) (godbus.Variant, error) {
 	var v godbus.Variant
@@ -126,17 +118,6 @@ func (c *Conn) ResetFailed(ctx context.Context, unit string) error {
 		return nil
 	}
 	return c.explain("reset "+unit, err)
-}
-
-// Clean removes the stamp of a stopped timer, the memory of its last firing.
-func (c *Conn) Clean(ctx context.Context, timer string) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	err := c.call(ctx, "CleanUnit", timer, []string{"state"})
-	if isNoSuchUnit(err) || isError(err, "org.freedesktop.systemd1.NothingToClean") {
-		return nil
-	}
-	return c.explain("clean "+timer, err)
 }
 
 // Version returns the number of the running systemd's version, such as 252.

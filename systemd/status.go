@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,42 +31,34 @@ type JobStatus struct {
 	PID    int // of the running script, else 0
 }
 
-// Status returns the states of jobs in the given order. Whatever their number,
-// their units are asked for in two calls; only the times and results of units
-// that are there take one more each, all under way at once.
+// States returns what two calls can tell about any number of jobs, in the
+// given order: all but the times, the results and the pid.
+func (c *Conn) States(ctx context.Context, jobs ...JobName) ([]JobStatus, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	states, _, err := c.states(ctx, jobs)
+	return states, err
+}
+
+// Status returns all about jobs in the given order. Beyond the two calls of
+// States it takes one for each unit that is there, all under way at once. A
+// timer in a named time zone costs systemd a process each time it is looked
+// at, so for hundreds of jobs prefer States.
 func (c *Conn) Status(ctx context.Context, jobs ...JobName) ([]JobStatus, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	names := make([]string, 0, 2*len(jobs))
-	for _, j := range jobs {
-		names = append(names, j.Service(), j.Timer())
-	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	units, err := c.bus.ListUnitsByNamesContext(ctx, names)
-	if err != nil {
-		return nil, c.explain("list units", err)
-	}
-	enabled, err := c.enabledTimers(ctx)
+	out, units, err := c.states(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
-	byName := make(map[string]dbus.UnitStatus, len(units))
-	for _, u := range units {
-		byName[u.Name] = u
-	}
-	out := make([]JobStatus, len(jobs))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 16) // calls under way
 	errs := make([]error, len(jobs))
 	for i, j := range jobs {
-		out[i] = JobStatus{Name: j, Enabled: enabled[j.Timer()]}
-		service, timer := byName[j.Service()], byName[j.Timer()]
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			errs[i] = c.detail(ctx, &out[i], service, timer)
+			errs[i] = c.detail(ctx, &out[i], units[j.Service()], units[j.Timer()])
 		})
 	}
 	wait.Wait()
@@ -77,22 +70,64 @@ func (c *Conn) Status(ctx context.Context, jobs ...JobName) ([]JobStatus, error)
 	return out, nil
 }
 
-func (c *Conn) enabledTimers(ctx context.Context) (map[string]bool, error) {
-	files, err := c.bus.ListUnitFilesByPatternsContext(ctx, []string{"enabled", "enabled-runtime"}, []string{unitPrefix + "*.timer"})
-	if err != nil {
-		return nil, c.explain("list unit files", err)
+func (c *Conn) states(ctx context.Context, jobs []JobName) ([]JobStatus, map[string]dbus.UnitStatus, error) {
+	if len(jobs) == 0 {
+		return nil, nil, nil
 	}
-	enabled := make(map[string]bool, len(files))
-	for _, f := range files {
-		enabled[filepath.Base(f.Path)] = true
+	names := make([]string, 0, 2*len(jobs))
+	for _, j := range jobs {
+		names = append(names, j.Service(), j.Timer())
+	}
+	list, err := c.bus.ListUnitsByNamesContext(ctx, names)
+	if err != nil {
+		return nil, nil, c.explain("list units", err)
+	}
+	units := make(map[string]dbus.UnitStatus, len(list))
+	for _, u := range list {
+		units[u.Name] = u
+	}
+	enabled, err := c.enabledTimers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]JobStatus, len(jobs))
+	for i, j := range jobs {
+		service, timer := units[j.Service()], units[j.Timer()]
+		out[i] = JobStatus{
+			Name:      j,
+			Installed: service.LoadState == "loaded",
+			Enabled:   enabled[j.Timer()],
+			Waiting:   timer.LoadState == "loaded" && timer.ActiveState == "active",
+			// A oneshot is "activating" from its start to its end.
+			Running: slices.Contains([]string{"activating", "active", "deactivating"}, service.ActiveState),
+		}
+	}
+	return out, units, nil
+}
+
+// enabledTimers returns the timers that timers.target wants. It looks at the
+// links, which is all that "enabled" means: asked for it, systemd reads every
+// unit file there is.
+func (c *Conn) enabledTimers(ctx context.Context) (map[string]bool, error) {
+	dirs, err := c.UnitPath(ctx)
+	if err != nil {
+		return nil, err
+	}
+	enabled := map[string]bool{}
+	for _, dir := range dirs {
+		links, err := os.ReadDir(filepath.Join(dir, "timers.target.wants"))
+		if err != nil {
+			continue // not there, or not for us to see
+		}
+		for _, l := range links {
+			enabled[l.Name()] = true
+		}
 	}
 	return enabled, nil
 }
 
 func (c *Conn) detail(ctx context.Context, s *JobStatus, service, timer dbus.UnitStatus) error {
 	if service.LoadState == "loaded" {
-		s.Installed = true
-		s.Running = service.ActiveState == "activating" || service.ActiveState == "active" || service.ActiveState == "deactivating"
 		p, err := c.bus.GetUnitTypePropertiesContext(ctx, service.Name, "Service")
 		if err != nil {
 			return err
@@ -107,7 +142,6 @@ func (c *Conn) detail(ctx context.Context, s *JobStatus, service, timer dbus.Uni
 		}
 	}
 	if timer.LoadState == "loaded" {
-		s.Waiting = timer.ActiveState == "active"
 		p, err := c.bus.GetUnitTypePropertiesContext(ctx, timer.Name, "Timer")
 		if err != nil {
 			return err
