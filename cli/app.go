@@ -219,6 +219,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.installCommand(), a.uninstallCommand(),
 		a.statusCommand(), a.historyCommand(), a.logsCommand(),
 		a.nextCommand(), a.lanesCommand(),
+		a.generateCommand(), a.rehearseCommand(),
 		a.exitcodesCommand(), a.versionCommand(),
 	}
 }

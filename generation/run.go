@@ -29,16 +29,16 @@ type Options struct {
 
 // Answer is what `agentd generate --json` prints.
 type Answer struct {
-	Text      string          `json:"text"`
-	ToolCalls []AnswerCall    `json:"tool_calls"`
-	Finish    provider.Finish `json:"finish"`
-	Usage     message.Usage   `json:"usage"`
-	Requests  int             `json:"requests"`
-	Replays   int             `json:"replays"`
-	Code      exitcodes.Code  `json:"code"`
-	Name      string          `json:"name"`
-	Error     string          `json:"error"`
-	ResetAt   *time.Time      `json:"reset_at"`
+	Text      string         `json:"text"`
+	ToolCalls []AnswerCall   `json:"tool_calls"`
+	Finish    string         `json:"finish"` // the provider's own word
+	Usage     message.Usage  `json:"usage"`
+	Requests  int            `json:"requests"`
+	Replays   int            `json:"replays"`
+	Code      exitcodes.Code `json:"code"`
+	Name      string         `json:"name"`
+	Error     string         `json:"error"`
+	ResetAt   *time.Time     `json:"reset_at"`
 }
 
 // AnswerCall is a tool call; Arguments is the text as it was received.
@@ -85,7 +85,8 @@ func (e *Engine) single(ctx context.Context, prompt string) (Result, error) {
 	t := &turn{engine: e}
 	t.count(g.Reply)
 	res.Steps, res.Usage = t.result.Steps, t.result.Usage
-	res.Finish, res.Text, res.Calls = g.Reply.Finish, g.Reply.Message.Text(), g.Reply.Message.ToolCalls()
+	res.Finish, res.RawFinish = g.Reply.Finish, g.Reply.RawFinish
+	res.Text, res.Calls = g.Reply.Message.Text(), g.Reply.Message.ToolCalls()
 	if g.Reply.Finish == provider.Filtered {
 		err = t.refused(g.Reply)
 		res.Text, res.Calls = t.result.Text, nil
@@ -96,7 +97,7 @@ func (e *Engine) single(ctx context.Context, prompt string) (Result, error) {
 
 func answer(r Result, err error) Answer {
 	a := Answer{
-		Text: r.Text, ToolCalls: []AnswerCall{}, Finish: r.Finish, Usage: r.Usage,
+		Text: r.Text, ToolCalls: []AnswerCall{}, Finish: r.RawFinish, Usage: r.Usage,
 		Requests: r.Stats.Requests, Replays: r.Stats.Replays, Code: exitcodes.From(err),
 	}
 	a.Name = a.Code.String()

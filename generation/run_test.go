@@ -19,6 +19,13 @@ func (r *rig) options(w provider.Wire) Options {
 	}
 }
 
+// finishes holds each wire's own words for "stop" and "tool_calls".
+var finishes = map[provider.Wire][2]string{
+	provider.Chat:      {"stop", "tool_calls"},
+	provider.Responses: {"completed", "completed"},
+	provider.Anthropic: {"end_turn", "tool_use"},
+}
+
 func TestRunOnce(t *testing.T) {
 	t.Parallel()
 	for _, w := range wires {
@@ -33,7 +40,7 @@ func TestRunOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `{"text":"I act.","tool_calls":[{"id":"call_1","name":"act","arguments":"{\"x\":\"once\"}"}],"finish":"tool_calls",` +
+		want := `{"text":"I act.","tool_calls":[{"id":"call_1","name":"act","arguments":"{\"x\":\"once\"}"}],"finish":"` + finishes[w][1] + `",` +
 			`"usage":{"input_tokens":90,"output_tokens":10,"cost_usd":0},"requests":2,"replays":1,"code":0,"name":"ok","error":"","reset_at":null}`
 		if string(got) != want {
 			t.Errorf("%s: %s\nwant %s", w, got, want)
@@ -54,7 +61,7 @@ func TestRunATurn(t *testing.T) {
 		var out strings.Builder
 		o.Preview = Plain(&out)
 		a, err := Run(t.Context(), o)
-		if err != nil || a.Text != "story" || a.Requests != 2 || a.Finish != provider.Stop {
+		if err != nil || a.Text != "story" || a.Requests != 2 || a.Finish != finishes[w][0] {
 			t.Errorf("%s: %+v, %v", w, a, err)
 		}
 		if out.String() != "a long\nstory\n" {

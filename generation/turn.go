@@ -15,10 +15,12 @@ import (
 type Result struct {
 	Text   string          // the last thing the agent said
 	Finish provider.Finish // of the last reply
-	Calls  []message.Part  // calls that ended the turn, because the engine has no tools
-	Steps  int             // replies
-	Usage  message.Usage
-	Stats  recovery.Stats // of all generations together
+	// RawFinish is the provider's own word for it.
+	RawFinish string
+	Calls     []message.Part // calls that ended the turn, because the engine has no tools
+	Steps     int            // replies
+	Usage     message.Usage
+	Stats     recovery.Stats // of all generations together
 }
 
 // What the agent is told where its reply cannot stand. The model sees these
@@ -132,7 +134,7 @@ func (t *turn) reply(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	t.count(r)
-	t.result.Finish = r.Finish
+	t.result.Finish, t.result.RawFinish = r.Finish, r.RawFinish
 	if r.Finish == provider.Filtered {
 		t.engine.preview(provider.Event{Kind: provider.Reset, Text: "the model refused"})
 		return false, t.refused(r)
