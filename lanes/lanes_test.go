@@ -223,7 +223,9 @@ func TestDeadWaiterIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { _ = h.Release() })
-	h2, err := d.Acquire(t.Context(), Request{Name: "bob", Wait: time.Minute})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	h2, err := d.Acquire(ctx, Request{Name: "bob", Wait: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

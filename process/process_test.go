@@ -88,6 +88,26 @@ func TestRunOutputError(t *testing.T) {
 	}
 }
 
+// What is still in the pipe when the tree is dead is delivered, however slow the
+// reader is.
+func TestRunDeliversAllToASlowReader(t *testing.T) {
+	var out bytes.Buffer
+	pidfile := filepath.Join(t.TempDir(), "pid")
+	spec := sh("echo $$ >" + pidfile + "; echo one; sleep 0.05; echo two")
+	spec.Stdout = writerFunc(func(p []byte) (int, error) {
+		if out.Len() == 0 {
+			pid := readPID(t, pidfile)
+			eventually(t, "the program has gone", func() bool { return !running(pid) })
+			<-time.After(300 * time.Millisecond) // Run now waits for the output only
+		}
+		return out.Write(p)
+	})
+	run(t, t.Context(), spec)
+	if out.String() != "one\ntwo\n" {
+		t.Errorf("output %q", &out)
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
@@ -110,6 +130,7 @@ func TestRunLargeOutputKeepsMemoryFlat(t *testing.T) {
 
 func TestRunStartErrors(t *testing.T) {
 	dir := t.TempDir()
+	t.Chdir(dir)
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {

@@ -52,6 +52,44 @@ func TestRunEndsWhatTheProgramLeftBehind(t *testing.T) {
 	}
 }
 
+// With several trees at once an orphan's mark tells whose it is.
+func TestRunEndsItsOwnDaemonOnly(t *testing.T) {
+	dir := t.TempDir()
+	daemon := func(name string) string {
+		return "(setsid sh -c 'echo $$ >" + dir + "/" + name + "; exec sleep 1000' &); while [ ! -s " + dir + "/" + name + " ]; do sleep 0.01; done; "
+	}
+	type outcome struct {
+		res Result
+		err error
+	}
+	own := make(chan outcome, 1)
+	go func() {
+		res, err := Run(t.Context(), sh(daemon("own")+"while [ ! -s "+dir+"/other ]; do sleep 0.01; done"))
+		own <- outcome{res, err}
+	}()
+	pid := readPID(t, dir+"/own")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	other := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, sh(daemon("other")+"sleep 1000"))
+		other <- err
+	}()
+	o := <-own
+	if o.err != nil || running(pid) || signalOf(o.res.Ended, pid) != "SIGTERM" {
+		t.Errorf("own daemon runs: %v; %+v", running(pid), o)
+	}
+	otherPID := readPID(t, dir+"/other")
+	if !running(otherPID) {
+		t.Error("the daemon of another tree was ended")
+	}
+	cancel()
+	if err := <-other; err != nil || running(otherPID) {
+		t.Errorf("the other tree: %v, its daemon runs: %v", err, running(otherPID))
+	}
+	noChildren(t)
+}
+
 func signalOf(ended []Ended, pid int) string {
 	for _, e := range ended {
 		if e.PID == pid {
