@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"agentd/provider/jsonscan"
@@ -23,6 +24,7 @@ type chatReply struct {
 	args                     []byte   // decoded arguments of the current delta
 	details                  [][]byte // reasoning_details, as they came
 	failed                   bool     // the current event reports an error
+	choiceError              []byte   // the error of its choice, if it is there
 	meant                    bool     // the current event carried meaning
 }
 
@@ -58,7 +60,7 @@ func (r *chatReply) event(e sse.Event) (bool, *recovery.Fault) {
 		r.done = true
 		return true, nil
 	}
-	r.failed, r.meant = false, false
+	r.failed, r.choiceError, r.meant = false, nil, false
 	r.cur.Reset(data)
 	if r.cur.Kind() != '{' {
 		return false, malformed("an event is not a JSON object: %s", excerpt(data))
@@ -67,7 +69,10 @@ func (r *chatReply) event(e sse.Event) (bool, *recovery.Fault) {
 	if err := r.cur.End(); err != nil {
 		return false, malformed("an event is broken: %v", err)
 	}
-	if r.failed || r.raw == "error" {
+	if r.choiceError != nil {
+		return false, classifyEvent(slices.Concat([]byte(`{"error":`), r.choiceError, []byte("}")), r.opts.Now())
+	}
+	if r.failed {
 		return false, classifyEvent(data, r.opts.Now())
 	}
 	if f := finishFault(r.raw); f != nil {
@@ -126,7 +131,9 @@ func (r *chatReply) choice() {
 				r.finish = chatFinish(r.raw)
 			}
 		case "error":
-			r.failed = r.failed || c.Kind() != 'n'
+			if c.Kind() != 'n' {
+				r.choiceError = c.Raw()
+			}
 		}
 	}
 }
@@ -286,7 +293,7 @@ func chatFinish(raw string) Finish {
 // finishFault returns the fault that a finish_reason reports, if it does.
 func finishFault(raw string) *recovery.Fault {
 	switch strings.ToLower(raw) {
-	case "insufficient_system_resource", "abort", "network_error", "malformed_function_call":
+	case "error", "insufficient_system_resource", "abort", "network_error", "malformed_function_call":
 		return &recovery.Fault{Kind: recovery.Server, Type: raw, Message: "the provider gave up in the middle of the reply"}
 	}
 	return nil

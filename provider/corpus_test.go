@@ -102,3 +102,13 @@ func TestRecordedStreamsGiveTheManifest(t *testing.T) {
 		})
 	}
 }
+
+// replyOf reads a recording with previews.
+func replyOf(tb testing.TB, rec recording, preview func(Event)) *Reply {
+	tb.Helper()
+	reply, err := ReadStream(rec.Wire, bytes.NewReader(rec.data), StreamOptions{Preview: preview})
+	if err != nil {
+		tb.Fatalf("%s: %v", rec.File, err)
+	}
+	return reply
+}

@@ -43,6 +43,9 @@ func (o *outcome) seal(d *draft, w Wire) (*Reply, *recovery.Fault) {
 	if f != nil {
 		return nil, f
 	}
+	if o.finish == ToolCalls && len(m.ToolCalls()) == 0 {
+		return nil, truncated("the reply ends with tool calls, and holds none")
+	}
 	return &Reply{ID: o.id, Model: o.model, Message: m, Finish: o.finish, RawFinish: o.raw, Usage: o.usage}, nil
 }
 
