@@ -15,6 +15,7 @@ import (
 	"agentd/provider/message"
 	"agentd/recovery"
 	"agentd/redact"
+	"agentd/session"
 	"agentd/tools"
 	"agentd/workspace"
 )
@@ -106,7 +107,25 @@ func (b *builtin) turn(ctx context.Context, a Attempt) (generation.Result, error
 	if _, known := e.Price(message.Usage{}); !known && a.Job.MaxCostUSD > 0 && to.endpoint.Name != workspace.Rehearsal {
 		p.say("limit", "max_cost_usd cannot be kept unless the provider tells the cost: the price of "+a.Job.Model+" is not known", nil)
 	}
+	now := a.Session.Transcript()
+	e.Spent = now.Spent[a.RunID]
+	if prompted(a, now) {
+		return e.Turn(ctx, a.Session, "")
+	}
 	return e.Turn(ctx, a.Session, a.Prompt)
+}
+
+// prompted reports whether the session holds the prompt of this run already,
+// because an earlier attempt of the run has said it.
+func prompted(a Attempt, now *session.Transcript) bool {
+	if !a.Resumed || len(now.Messages) == 0 {
+		return false
+	}
+	if now.Spent[a.RunID].Steps > 0 {
+		return true
+	}
+	last := now.Messages[len(now.Messages)-1]
+	return last.Role == message.User && last.Text() == a.Prompt
 }
 
 // budget is that of the job; AGENTD_LLM_MAX_REQUESTS goes over it.

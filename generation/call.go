@@ -10,13 +10,15 @@ import (
 	"agentd/tools"
 )
 
-// settle gives every open call of a former attempt its result.
-func (t *turn) settle(ctx context.Context) error {
+// settle gives every open call of a former attempt its result. Calls are run
+// only where the same work goes on: under a new prompt they would be yesterday's
+// actions, so that the agent is told that they were not run.
+func (t *turn) settle(ctx context.Context, goingOn bool) error {
 	for _, p := range t.journal.Transcript().Pending {
-		if p.Repeatable() {
+		if goingOn && p.Repeatable() {
 			what := "running a call that had not started"
 			if p.Started {
-				what = "running a call again whose outcome is unknown: " + string(p.Effect)
+				what = "running a call again whose outcome is unknown, since it is " + string(p.Effect)
 			}
 			t.engine.notify(Notice{Kind: NoticeResumed, Text: what, Tool: p.Call.Name, Args: p.Call.Arguments})
 			if err := t.call(ctx, p.Call); err != nil {
@@ -24,11 +26,14 @@ func (t *turn) settle(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := t.journal.Result(p.Result(), session.OutcomeUnknown); err != nil {
+		what, outcome := "the agent is told that a call was not run", session.OutcomeInterrupted
+		if p.Started {
+			what, outcome = "the agent is told that the outcome of a call is unknown", session.OutcomeUnknown
+		}
+		if err := t.journal.Result(p.Result(), outcome); err != nil {
 			return err
 		}
-		t.engine.notify(Notice{Kind: NoticeResumed, Text: "the outcome of a call is unknown; the agent is told so",
-			Tool: p.Call.Name, Args: p.Call.Arguments})
+		t.engine.notify(Notice{Kind: NoticeResumed, Text: what, Tool: p.Call.Name, Args: p.Call.Arguments})
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ type Engine struct {
 	Effort          string
 	Recovery        recovery.Options // of each generation
 	Limits          Limits
+	Spent           session.Spent // by earlier attempts of the run; counts against Limits
 
 	// Preview is shown a reply in the making. It ends with a Commit event, or
 	// with a Reset event, which makes void what was shown since the last of

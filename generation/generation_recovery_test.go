@@ -257,3 +257,15 @@ func TestFaultOfExhaustedIsDecided(t *testing.T) {
 		t.Error("a fault was not found")
 	}
 }
+
+// An overflow that shows after a chunk hook ran cannot be mended either.
+func TestChunkHookSwitchesOverflowRecoveryOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, provider.Anthropic, "[[reply]]\ntext = 'I was about to'\nfinish = 'overflown'\n"+good)
+	r.fill(10, 20_000)
+	r.engine.ChunkHook = func(provider.Event) error { return nil }
+	_, err := r.turn("go")
+	if exitcodes.From(err) != exitcodes.Overflow || len(r.server.Requests()) != 1 {
+		t.Errorf("error %v, %d requests", err, len(r.server.Requests()))
+	}
+}

@@ -40,9 +40,10 @@ const (
 
 // Turn asks for replies and runs the tools that they call until the agent
 // stops. A prompt that is not empty is said first; without one the turn goes on
-// where the session stopped. Open calls of a former attempt are settled first:
-// one that was not started is run, one whose outcome is unknown is run again
-// only if its effect allows that.
+// where the session stopped. Open calls of a former attempt are settled before
+// that. If the turn goes on, one that was not started is run, and one whose
+// outcome is unknown is run again only if its effect allows that; all others are
+// told to the agent.
 //
 // The order in the journal is: the reply; for each call its intent, then the
 // body runs, then its result. An error carries its exit code.
@@ -65,7 +66,7 @@ type turn struct {
 
 func (t *turn) run(ctx context.Context, prompt string) error {
 	t.step = -1
-	if err := t.settle(ctx); err != nil {
+	if err := t.settle(ctx, prompt == ""); err != nil {
 		return err
 	}
 	if err := t.open(prompt); err != nil {
@@ -105,16 +106,18 @@ func (t *turn) say(text string) error {
 
 // withinLimits is asked before each reply.
 func (t *turn) withinLimits() error {
-	l, r := t.engine.Limits, &t.result
-	tokens := r.Usage.InputTokens + r.Usage.OutputTokens
+	l := t.engine.Limits
+	steps := t.engine.Spent.Steps + t.result.Steps
+	used := t.engine.Spent.Usage.Add(t.result.Usage)
+	tokens := used.InputTokens + used.OutputTokens
 	switch {
-	case l.Steps > 0 && r.Steps >= l.Steps:
+	case l.Steps > 0 && steps >= l.Steps:
 		return exitcodes.Errorf(exitcodes.Limit, "the turn reached its limit of %d steps", l.Steps).
 			WithHint("raise max_steps, or let a later run continue the session")
 	case l.Tokens > 0 && tokens >= l.Tokens:
 		return exitcodes.Errorf(exitcodes.Limit, "the turn reached its limit of %d tokens", l.Tokens).
 			WithHint("raise max_tokens, or let a later run continue the session")
-	case l.CostUSD > 0 && r.Usage.CostUSD >= l.CostUSD:
+	case l.CostUSD > 0 && used.CostUSD >= l.CostUSD:
 		return exitcodes.Errorf(exitcodes.Limit, "the turn reached its limit of $%.2f", l.CostUSD).
 			WithHint("raise max_cost_usd, or let a later run continue the session")
 	}

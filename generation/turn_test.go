@@ -238,6 +238,32 @@ func TestResumeSettlesOpenCalls(t *testing.T) {
 	}
 }
 
+// Under a new prompt, old calls are not run.
+func TestNewPromptRunsNoOldCalls(t *testing.T) {
+	t.Parallel()
+	for _, w := range wires {
+		r := newRig(t, w, "[[reply]]\ntext = 'All done.'\n")
+		calls := []message.Part{
+			{Kind: message.ToolCall, ID: "call_1", Name: "look", Arguments: "{}"},
+			{Kind: message.ToolCall, ID: "call_2", Name: "act", Arguments: "{}"},
+		}
+		if err := errors.Join(
+			r.session.Message(message.NewText(message.User, "yesterday"), message.Usage{}, ""),
+			r.session.Message(message.Message{Role: message.Assistant, Parts: calls}, message.Usage{}, "tool_calls"),
+			r.session.Intent(calls[0], session.Read)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.turn("today"); err != nil {
+			t.Fatal(err)
+		}
+		got := r.texts()
+		if len(r.bodies()) != 0 || !strings.Contains(got[2], "unknown") || !strings.Contains(got[2], "was not run") || got[3] != "user: today" {
+			t.Errorf("%s: ran %q, session %q", w, r.bodies(), got)
+		}
+		r.accepted()
+	}
+}
+
 // A stop while a tool runs is recorded as such; the calls after it are not
 // started and are run when the session goes on.
 func TestStopInATool(t *testing.T) {
@@ -354,5 +380,38 @@ func TestJournalErrorsEndTheTurn(t *testing.T) {
 		if exitcodes.From(err) != exitcodes.IO || len(r.bodies()) != tt.runs || len(r.server.Requests()) != tt.requests {
 			t.Errorf("%s %d: %v, %d runs, %d requests", tt.kind, tt.left, err, len(r.bodies()), len(r.server.Requests()))
 		}
+	}
+}
+
+// A turn that is stopped before it begins starts nothing.
+func TestStoppedTurnStartsNoOpenCall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, provider.Chat, good)
+	call := message.Part{Kind: message.ToolCall, ID: "call_1", Name: "act", Arguments: `{"x":"1"}`}
+	if err := errors.Join(
+		r.session.Message(message.NewText(message.User, "go"), message.Usage{}, ""),
+		r.session.Message(message.Message{Role: message.Assistant, Parts: []message.Part{call}}, message.Usage{}, "tool_calls")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.engine.Turn(ctx, r.session, ""); exitcodes.From(err) != exitcodes.Cancelled {
+		t.Errorf("error %v", err)
+	}
+	if p := r.session.Transcript().Pending; len(r.bodies()) != 0 || len(p) != 1 || p[0].Started {
+		t.Errorf("ran %q, pending %+v", r.bodies(), p)
+	}
+}
+
+// Only replies in a row count as a model that is stuck.
+func TestMendedRepliesAreForgotten(t *testing.T) {
+	t.Parallel()
+	act := "[[reply]]\ntext = 'I act.'\ntool_calls = [{ name = 'act' }]\n"
+	for name, odd := range map[string]string{"empty": "[[reply]]\n", "cut": "[[reply]]\ntext = 'a long'\nfinish = 'length'\n"} {
+		r := newRig(t, provider.Chat, strings.Repeat(odd+act, 6)+good)
+		if _, err := r.turn("go"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.accepted()
 	}
 }
