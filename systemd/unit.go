@@ -98,7 +98,12 @@ func (s Service) trigger() string {
 }
 
 func (s Service) unit() Section {
-	unit := Section{Name: "Unit", Entries: []Entry{{"Description", describe("agentd job "+s.Name.String(), s.Description)}}}
+	unit := Section{Name: "Unit", Entries: []Entry{
+		{"Description", describe("agentd job "+s.Name.String(), s.Description)},
+		// The timer sets the pace. systemd's own limit, five starts in ten
+		// seconds, would make a failure of a job that is meant to run so often.
+		{"StartLimitIntervalSec", "0"},
+	}}
 	if s.NetworkOnline && s.Scope == System { // user managers have no such target
 		unit.add("Wants", "network-online.target")
 		unit.add("After", "network-online.target")
