@@ -44,6 +44,8 @@ func TestClockChanges(t *testing.T) {
 			[]string{"2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"}},
 		{"asked in the second of the hours", "30 2 * * *", stockholm, "2026-10-25T02:10:00+01:00",
 			[]string{"2026-10-26T02:30:00+01:00"}},
+		{"minutes, asked in the second of the hours", "* 2 * * *", stockholm, "2026-10-25T02:00:00+01:00",
+			[]string{"2026-10-26T02:00:00+01:00"}},
 		{"the end of the repeated hour", "0 3 * * *", stockholm, "2026-10-25T02:10:00+01:00",
 			[]string{"2026-10-25T03:00:00+01:00"}},
 		{"lists in the repeated hour", "0,30 1,2,3 * * *", stockholm, "2026-10-25T01:10:00+02:00",

@@ -58,7 +58,7 @@ func TestCalendarExamples(t *testing.T) {
 		{"Mon-Fri 9:00", "Mon..Fri *-*-* 09:00:00", []string{"01-01 09:00", "01-02 09:00", "01-05 09:00"}},
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var texts, normals []string
+	var texts []string
 	for _, tt := range tests {
 		if tt.normal == "" {
 			if _, err := Parse("OnCalendar: "+tt.text, "UTC"); err == nil {
@@ -66,7 +66,7 @@ func TestCalendarExamples(t *testing.T) {
 			}
 			continue
 		}
-		texts, normals = append(texts, tt.text), append(normals, tt.normal)
+		texts = append(texts, tt.text)
 		s := mustParse(t, "OnCalendar: "+tt.text, "UTC")
 		normal := mustParse(t, "oncalendar="+tt.normal, "UTC")
 		if !slices.Equal(s.OnCalendar(), normal.OnCalendar()) {
@@ -183,6 +183,32 @@ func TestCalendarAcceptance(t *testing.T) {
 		lines := append(mustParse(t, "OnCalendar: "+text, "UTC").OnCalendar(), text)
 		if out, err := analyze("2026-01-01 00:00:00 UTC", 1, lines...); err != nil {
 			t.Errorf("systemd refuses one of %q: %v\n%s", lines, err, out)
+		}
+	}
+}
+
+// TestLastDaysInLines: systemd cannot have every list of days from the end.
+func TestLastDaysInLines(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"*-*~3,25", []string{"*-*~3,25 0:00:00 UTC"}},
+		{"*-*~3,26", []string{"*-*~3 0:00:00 UTC", "*-*~26 0:00:00 UTC"}},
+		{"*-*~1..28", []string{"*-*~1..28 0:00:00 UTC"}},
+		{"*-*~5/1,20,25", []string{"*-*~1..5 0:00:00 UTC", "*-*~20 0:00:00 UTC", "*-*~25 0:00:00 UTC"}},
+		{"*-*~7/1", []string{"*-*~07/1 0:00:00 UTC"}},
+	}
+	for _, tt := range tests {
+		lines := mustParse(t, "OnCalendar: "+tt.text, "UTC").OnCalendar()
+		if !slices.Equal(lines, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.text, lines, tt.want)
+		}
+	}
+	needSystemd(t)
+	for _, tt := range tests {
+		if out, err := analyze("2026-01-01 00:00:00 UTC", 1, tt.want...); err != nil {
+			t.Errorf("systemd refuses one of %q: %v\n%s", tt.want, err, out)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (r *rule) nextClock(w time.Time, n *counter) time.Duration {
 		}
 		for minute := r.minutes.from(m); minute >= 0; minute = r.minutes.from(minute + 1) {
 			*n++
-			if hour > h || minute > m {
+			if minute > m {
 				s = 0
 			}
 			if second := r.seconds.from(s); second >= 0 {

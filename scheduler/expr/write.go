@@ -87,7 +87,11 @@ func (r *rule) daysTexts() []string {
 		for r.lastDays.has(hi + 1) {
 			hi++
 		}
-		texts = append(texts, fmt.Sprintf("~%d..%d", lo, hi))
+		if lo == hi {
+			texts = append(texts, fmt.Sprintf("~%d", lo))
+		} else {
+			texts = append(texts, fmt.Sprintf("~%d..%d", lo, hi))
+		}
 		lo = r.lastDays.from(hi + 1)
 	}
 	return texts
