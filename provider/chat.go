@@ -58,6 +58,9 @@ func (r *chatReply) event(e sse.Event) (bool, *recovery.Fault) {
 		return false, nil
 	case string(data) == "[DONE]":
 		r.done = true
+		if r.stage() == running {
+			return false, truncated("the stream says [DONE] without a finish_reason (if this provider never sends one, set done_is_terminal)")
+		}
 		return true, nil
 	}
 	r.failed, r.choiceError, r.meant = false, nil, false
@@ -114,8 +117,8 @@ func (r *chatReply) chunk() {
 // choice reads one choice; only the first one counts.
 func (r *chatReply) choice() {
 	c := &r.cur
-	// The index may follow the delta, so the delta is read where the choice is
-	// known to be the first, which is always unless n was asked for.
+	// A choice is the first one unless its index, which comes first where there
+	// are more, says otherwise.
 	other := false
 	for key := range c.Object() {
 		switch string(key) {

@@ -14,6 +14,8 @@ type toolCallDelta struct {
 	name []byte
 	args []byte
 	full bool // args came as an object instead of a string
+	// extra is extra_content, in which Gemini signs a call. It has to go back.
+	extra []byte
 }
 
 func (r *chatReply) toolCall() {
@@ -29,6 +31,10 @@ func (r *chatReply) toolCall() {
 			d.id = bytes.Clone(c.String())
 		case "function":
 			r.function(&d)
+		case "extra_content":
+			if c.Kind() == '{' {
+				d.extra = bytes.Clone(c.Raw())
+			}
 		}
 	}
 	r.apply(d)
@@ -70,6 +76,9 @@ func (r *chatReply) apply(d toolCallDelta) {
 	}
 	setOnce(&call.id, d.id)
 	setOnce(&call.name, d.name)
+	if d.extra != nil {
+		call.opaque = d.extra
+	}
 	r.started(call.part)
 	if d.full {
 		if call.whole || len(call.text) > 0 {

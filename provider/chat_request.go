@@ -50,6 +50,8 @@ type chatToolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
 	Function chatFunction `json:"function"`
+
+	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
 type chatFunction struct {
@@ -156,7 +158,11 @@ func chatAssistant(m message.Message, e *Endpoint, s shape, current bool) chatMe
 		case message.Text, message.Refusal:
 			text.WriteString(p.Text)
 		case message.ToolCall:
-			out.ToolCalls = append(out.ToolCalls, chatToolCall{chatID(p.ID, e), "function", chatFunction{p.Name, string(arguments(p))}})
+			c := chatToolCall{ID: chatID(p.ID, e), Type: "function", Function: chatFunction{p.Name, string(arguments(p))}}
+			if p.Wire == string(Chat) && !s.drops("extra_content") {
+				c.Extra = p.Opaque
+			}
+			out.ToolCalls = append(out.ToolCalls, c)
 		case message.Reasoning:
 			switch {
 			case p.Wire != string(Chat) || len(p.Opaque) == 0:

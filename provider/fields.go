@@ -79,7 +79,7 @@ func (s shape) limit(n int) int {
 func optional() []string {
 	return []string{
 		"stream_options", "max_completion_tokens", "max_tokens", "max_output_tokens", "reasoning_effort", "include", "summary",
-		"cache_control", "reasoning_details", "reasoning_content", "thinking", "reasoning", "store",
+		"cache_control", "extra_content", "reasoning_details", "reasoning_content", "thinking", "reasoning", "store",
 	}
 }
 

@@ -162,6 +162,8 @@ func chatCallQuirks() []quirk {
 		{name: "arguments are not JSON", events: []string{calls(`{"index":0,"id":"a","function":{"name":"add","arguments":"x=1"}}`), finish("tool_calls")}, fault: recovery.Malformed},
 		{name: "arguments are a list", events: []string{calls(`{"index":0,"id":"a","function":{"name":"add","arguments":"[1]"}}`), finish("tool_calls")}, fault: recovery.Malformed},
 		{name: "two objects", events: []string{calls(`{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\":1}{\"x\":1}"}}`), finish("tool_calls")}, fault: recovery.Malformed},
+		{name: "a signed call of Gemini", events: []string{calls(`{"index":0,"id":"a","extra_content":{"google":{"thought_signature":"S"}},"function":{"name":"add","arguments":"{\"x\":1}"}}`), finish("stop")},
+			finish: ToolCalls, parts: []message.Part{{Kind: message.ToolCall, ID: "a", Name: "add", Arguments: `{"x":1}`, Opaque: []byte(`{"google":{"thought_signature":"S"}}`), Wire: "chat"}}},
 		{name: "no name", events: []string{calls(`{"index":0,"id":"a","function":{"arguments":"{}"}}`), finish("tool_calls")}, fault: recovery.Malformed},
 		{name: "complete JSON is no terminal", events: []string{calls(`{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\":1}"}}`)}, fault: recovery.Truncated},
 		{name: "tool calls are announced and none is there", events: []string{delta(`{"content":"hi"}`), finish("tool_calls")}, fault: recovery.Truncated},

@@ -40,7 +40,7 @@ func conversation() *Request {
 				{Kind: message.Reasoning, Text: "hm", Opaque: json.RawMessage(`"reasoning_content"`), Wire: "chat"},
 				{Kind: message.Text, Text: "I will look."},
 				{Kind: message.ToolCall, ID: "functions.shell:0", Name: "shell", Arguments: `{"command": "ls"}`},
-				{Kind: message.ToolCall, ID: "call_2", Name: "now", Arguments: ""},
+				{Kind: message.ToolCall, ID: "call_2", Name: "now", Arguments: "", Opaque: json.RawMessage(`{"google":{"thought_signature":"S"}}`), Wire: "chat"},
 				{Kind: message.ToolCall, ID: strings.Repeat("x", 70), Name: "shell", Arguments: "{broken"},
 			}},
 			{Role: message.Tool, Parts: []message.Part{

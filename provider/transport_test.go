@@ -58,7 +58,7 @@ func TestTimersEndARequest(t *testing.T) {
 		{"events, empty data", dripping("data:\n\n"), Timeouts{hour, hour, hour, tick}, "no event"},
 		{"events, pieces of a line", dripping("data: x"), Timeouts{hour, hour, hour, tick}, "no event"},
 		{"whole request, with events", dripping("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"), Timeouts{tick, hour, hour, hour}, "longer than"},
-		{"no end after a finish", stalled(okChat[:strings.Index(okChat, "data: [DONE]")]), Timeouts{hour, hour, hour, tick}, "did not end"},
+		{"no end after a finish", stalled(okChat[:strings.Index(okChat, "data: [DONE]")]), Timeouts{hour, hour, hour, time.Second}, "did not end"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,11 +96,12 @@ func TestAPingOfAnthropicIsNoEvent(t *testing.T) {
 }
 
 func TestASlowReaderOfPreviewsEndsNothing(t *testing.T) {
+	t.Parallel()
 	s := serve(t, stream(okChat))
-	c := NewClient(Endpoint{Name: "test", Wire: Chat, BaseURL: s.URL}, Timeouts{hour, hour, 200 * time.Millisecond, 200 * time.Millisecond})
+	c := NewClient(Endpoint{Name: "test", Wire: Chat, BaseURL: s.URL}, Timeouts{hour, hour, time.Second, time.Second})
 	t.Cleanup(c.Close)
 	block := make(chan struct{})
-	time.AfterFunc(600*time.Millisecond, func() { close(block) })
+	time.AfterFunc(1500*time.Millisecond, func() { close(block) })
 	if _, err := c.Send(t.Context(), ask(), func(Event) { <-block }); err != nil {
 		t.Error(err)
 	}
@@ -258,7 +259,11 @@ func cutOnTheWire(t *testing.T, rec recording, way string, end func(net.Conn, []
 	t.Parallel()
 	var at atomic.Int64
 	base, posts := raw(t, func(_ int, c net.Conn) bool { end(c, rec.data[:at.Load()]); return false })
-	c := NewClient(Endpoint{Name: "test", Wire: rec.Wire, BaseURL: base}, Timeouts{hour, hour, 100 * time.Millisecond, hour})
+	idle := hour
+	if way == "stall" {
+		idle = 100 * time.Millisecond
+	}
+	c := NewClient(Endpoint{Name: "test", Wire: rec.Wire, BaseURL: base}, Timeouts{hour, hour, idle, hour})
 	t.Cleanup(c.Close)
 	offsets := []int{0, 1, len(rec.data) / 3, rec.terminal - 1, rec.terminal, rec.terminal + 1, len(rec.data)}
 	for i, n := range offsets {

@@ -131,7 +131,7 @@ func (b *Budget) Replay(ctx context.Context, f *Fault) error {
 	if err != nil {
 		return err
 	}
-	if b.left() < 0 {
+	if b.left() <= 0 {
 		return b.exhausted(f, b.late())
 	}
 	b.replayed++
@@ -156,7 +156,7 @@ func (b *Budget) admit(ctx context.Context, f *Fault) (time.Duration, error) {
 		return 0, b.exhausted(f, b.late())
 	}
 	asked := b.asked(f)
-	if asked > left {
+	if asked >= left {
 		e := b.exhausted(f, fmt.Sprintf("the provider asks to wait %s, %s are left", round(asked), round(left)))
 		// Waiting is what would help, so the code says so, whatever the fault.
 		e.Code = exitcodes.RateLimited
@@ -167,7 +167,7 @@ func (b *Budget) admit(ctx context.Context, f *Fault) (time.Duration, error) {
 		return asked, nil
 	}
 	d := b.backoff()
-	if d > left {
+	if d >= left {
 		return 0, b.exhausted(f, fmt.Sprintf("the next wait is %s, %s are left", round(d), round(left)))
 	}
 	return d, nil

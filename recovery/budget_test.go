@@ -288,7 +288,7 @@ func TestNoHistoryOutrunsTheBudget(t *testing.T) {
 			before := now
 			err := b.Replay(context.Background(), f)
 			if err == nil {
-				if !f.Transient() || sent >= o.Requests || now.Sub(begin) > o.Deadline || now.Sub(before) < f.RetryAfter {
+				if !f.Transient() || sent >= o.Requests || now.Sub(begin) >= o.Deadline || now.Sub(before) < f.RetryAfter {
 					t.Fatalf("a replay was admitted: %v after %s, %d sent, %s gone", f, now.Sub(before), sent, now.Sub(begin))
 				}
 				continue
