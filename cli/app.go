@@ -220,6 +220,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.statusCommand(), a.historyCommand(), a.logsCommand(),
 		a.nextCommand(), a.lanesCommand(),
 		a.generateCommand(), a.rehearseCommand(),
+		a.sessionsCommand(), a.resumeCommand(),
 		a.exitcodesCommand(), a.versionCommand(),
 	}
 }

@@ -96,13 +96,7 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 	default:
 		req.Session = o.resume
 	}
-	record, err := a.runner(folders).Run(cmd.Context(), req)
-	if a.json && record != nil {
-		if jsonErr := a.printJSON(record); jsonErr != nil && err == nil {
-			return jsonErr
-		}
-	}
-	return err
+	return a.finish(a.runner(folders).Run(cmd.Context(), req))
 }
 
 func (a *App) runner(folders workspace.Folders) *runner.Runner {

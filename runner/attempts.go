@@ -143,8 +143,8 @@ func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration) 
 	return err
 }
 
-// takeLane takes the job's lane and first ends what a dead former holder left
-// running, so that two runs never work side by side.
+// takeLane takes the job's lane, and makes sure that nothing of a former holder
+// that died works on in it.
 func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
 	held, err := lanes.Dir(w.Folders.Lanes()).Acquire(ctx, lanes.Request{
 		Name:  w.job.Lane,
@@ -156,18 +156,23 @@ func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	w.held = held
-	former := held.Former()
-	if former == nil || former.RunID == w.record.RunID {
-		return nil
+	if former := held.Former(); former != nil {
+		return w.endLeftovers(ctx, former.RunID)
 	}
-	ended, err := process.EndMarked(ctx, former.RunID, w.job.Grace)
+	return nil
+}
+
+// endLeftovers ends what a run whose agentd died left behind, so that two runs
+// never work side by side.
+func (w *run) endLeftovers(ctx context.Context, runID string) error {
+	ended, err := process.EndMarked(ctx, runID, w.job.Grace)
 	if err != nil {
 		w.releaseLane()
-		return exitcodes.Errorf(exitcodes.LaneBusy, "cannot end what run %s left behind in lane %s: %w", former.RunID, w.job.Lane, err)
+		return exitcodes.Errorf(exitcodes.LaneBusy, "cannot end what run %s left behind in lane %s: %w", runID, w.job.Lane, err)
 	}
 	for _, e := range ended {
-		w.out.timed("ended process %d (%s), left behind by run %s", e.PID, e.Name, former.RunID)
-		w.record.Notes = append(w.record.Notes, "ended a process left behind by run "+former.RunID+": "+e.Name)
+		w.out.timed("ended process %d (%s), left behind by run %s", e.PID, e.Name, runID)
+		w.record.Notes = append(w.record.Notes, "ended a process left behind by run "+runID+": "+e.Name)
 	}
 	return nil
 }

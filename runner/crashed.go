@@ -3,10 +3,12 @@ package runner
 import (
 	"agentd/exitcodes"
 	"agentd/history"
+	"agentd/workspace"
 )
 
 // CloseCrashed closes the records of runs whose agentd died before it could: an
-// open record that nobody holds. It is for every door of agentd to call first.
+// open record that nobody holds. Every door of agentd calls it first. Where the
+// job allows it, such a run is pending from then on.
 func (r *Runner) CloseCrashed(store *history.Store) error {
 	open, err := store.OpenRuns()
 	if err != nil {
@@ -40,5 +42,18 @@ func (r *Runner) closeCrashed(store *history.Store, id string) error {
 			a.SetCode(exitcodes.Interrupted)
 		}
 	}
+	if mayGoOn(run) {
+		run.PendingResume = &history.Pending{NotBefore: now, Attempt: len(run.Attempts) + 1, Reason: exitcodes.Interrupted.String()}
+	}
 	return store.Save(run)
+}
+
+// mayGoOn asks the job, as it is now, whether a crashed run of it goes on.
+// Attempts count over the run's whole life, crashes included.
+func mayGoOn(run *history.Run) bool {
+	if len(run.Attempts) == 0 {
+		return false // it did not get to work: the next firing is as good
+	}
+	_, job, err := workspace.LoadJob(run.Workspace, run.Job)
+	return err == nil && job.Resume.Crashed && len(run.Attempts) < job.Resume.Attempts
 }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"agentd/backend"
@@ -8,6 +10,9 @@ import (
 	"agentd/history"
 	"agentd/process"
 )
+
+// wakeLimit bounds talking to the systemd that is to wake a run.
+const wakeLimit = 10 * time.Second
 
 // leavePending ends the run for now: it goes on when the cooldown is over,
 // started by a timer, a daemon, the job's next firing or a person.
@@ -62,6 +67,66 @@ func limited(pending *history.Run) error {
 		ResetAt: p.NotBefore,
 		Hint:    "To go on now all the same: agentd resume " + pending.Address(),
 	}
+}
+
+// wake has the run started again when it may go on. Without that it still goes
+// on with the job's next firing, so a failure is only told.
+func (w *run) wake(ctx context.Context) {
+	if w.record.PendingResume == nil || w.Waker == nil {
+		return
+	}
+	// Also after a stop: the machine may be going down, but not for ever.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeLimit)
+	defer cancel()
+	if err := w.Waker.Wake(limited, w.record); err != nil {
+		fmt.Fprintf(w.req.Output, "no timer for the rest of the run: %v\n", err)
+	}
+}
+
+// forget takes back the timer of a run that goes on by other means. One that is
+// left finds nothing pending.
+func (w *run) forget(ctx context.Context) {
+	if w.Waker != nil {
+		limited, cancel := context.WithTimeout(ctx, wakeLimit)
+		defer cancel()
+		_ = w.Waker.Forget(limited, w.record)
+	}
+}
+
+// Arm has a pending run started at its time, as after a boot, which takes the
+// timers away.
+func (r *Runner) Arm(ctx context.Context, pending *history.Run) error {
+	if r.Waker == nil {
+		return exitcodes.Errorf(exitcodes.Unavailable, "there is no systemd to wake run %s", pending.RunID)
+	}
+	return r.Waker.Wake(ctx, pending)
+}
+
+// Cancel drops a pending run: it stays as it ended.
+func (r *Runner) Cancel(ctx context.Context, id string) error {
+	store, err := history.Open(r.Folders.State)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	hold, ok, err := store.Hold(id)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return exitcodes.Errorf(exitcodes.LaneBusy, "run %s is going on already", id).WithHint("Who holds which lane: agentd lanes")
+	}
+	defer hold.Release()
+	run, err := store.Read(id)
+	if err != nil {
+		return err
+	}
+	if r.Waker != nil {
+		_ = r.Waker.Forget(ctx, run) // a timer that is left finds nothing pending
+	}
+	run.PendingResume = nil
+	run.Notes = append(run.Notes, "the rest of the run was dropped by a person")
+	return store.Save(run)
 }
 
 func firstError(errs ...error) error {

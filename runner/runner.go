@@ -22,7 +22,15 @@ type Runner struct {
 	Folders  workspace.Folders
 	Environ  []string // the environment agentd was started with
 	Backends Backends
+	Waker    Waker // nil: pending runs wait for the job's next firing or a person
 	Now      func() time.Time
+}
+
+// Waker has something start a pending run's job when the run may go on; a
+// systemd does that with a transient timer.
+type Waker interface {
+	Wake(ctx context.Context, run *history.Run) error
+	Forget(ctx context.Context, run *history.Run) error
 }
 
 // Backends makes the backend for a job of a workspace; getenv reads the job's
@@ -78,6 +86,9 @@ func (r *Runner) Run(ctx context.Context, req Request) (*history.Run, error) {
 			return record, err
 		}
 	}
+	if w.onlyPending() { // another firing has gone on with the run already
+		return nil, w.discard()
+	}
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -121,10 +132,15 @@ func (w *run) pending() (*history.Run, error) {
 	return pendingOf(w.store, w.job.Agent, w.job.Name)
 }
 
+// onlyPending reports whether the firing is for a pending run and nothing else.
+func (w *run) onlyPending() bool {
+	return w.req.Trigger == "resume" && w.req.Prompt == "" && w.req.Session == "" && !w.req.Resume
+}
+
 // tooEarly reports whether a limit still holds; only that is worth waiting for.
 func (w *run) tooEarly(pending *history.Run) bool {
 	p := pending.PendingResume
-	return p.Reason == exitcodes.RateLimited.String() && w.Now().Before(p.NotBefore)
+	return !w.onlyPending() && p.Reason == exitcodes.RateLimited.String() && w.Now().Before(p.NotBefore)
 }
 
 // goOn continues a pending run under its own record.
@@ -134,13 +150,21 @@ func (w *run) goOn(ctx context.Context, id string) (*history.Run, error) {
 		return nil, err
 	}
 	w.record, w.hold = record, hold
-	if w.req.RunID != "" { // the script's folder for a new run stays unused
-		if err := w.store.Discard(w.req.RunID); err != nil {
-			w.record.Notes = append(w.record.Notes, err.Error())
-		}
+	if err := w.discard(); err != nil {
+		w.record.Notes = append(w.record.Notes, err.Error())
 	}
+	w.forget(ctx)
 	w.req.KeepLog = true
 	return w.finish(ctx, func() error { return w.work(ctx) })
+}
+
+// discard removes the folder that a script made for a new run, which is not
+// going to be one.
+func (w *run) discard() error {
+	if w.req.RunID == "" {
+		return nil
+	}
+	return w.store.Discard(w.req.RunID)
 }
 
 // finish does the work under an open record and closes that, whatever happens.
@@ -208,6 +232,11 @@ func (w *run) work(ctx context.Context) error {
 		return err
 	}
 	defer w.releaseLane()
+	if len(w.record.Attempts) > 0 { // the agentd of the last one may have died
+		if err := w.endLeftovers(ctx, w.record.RunID); err != nil {
+			return err
+		}
+	}
 	w.out.line("%s  run %s  lane %s  session %s", w.job.Address(), w.record.RunID, w.job.Lane, w.record.Session)
 	return w.attempts(ctx)
 }
@@ -262,6 +291,7 @@ func (w *run) close(ctx context.Context, err error) error {
 	if saveErr := w.store.Save(w.record); saveErr != nil && err == nil {
 		return saveErr
 	}
+	w.wake(ctx)
 	return err
 }
 

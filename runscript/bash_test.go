@@ -186,6 +186,7 @@ func TestTrigger(t *testing.T) {
 		{"script", []string{"TRIGGER_UNIT=x.timer"}}, // inherited from who knows where
 		{"timer", []string{"AGENTD_TRIGGER=timer"}},
 		{"timer", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.timer"}},
+		{"resume", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=agentd--resume-x.timer"}},
 		{"manual", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.path"}},
 		{"manual", []string{"AGENTD_TRIGGER=manual"}},
 		{"resume", []string{"AGENTD_TRIGGER=resume", "TRIGGER_UNIT=x.timer"}},
