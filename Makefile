@@ -51,6 +51,13 @@ demo: build ## see the whole thing work, without a key and without a network
 bench: build ## benchmarks, as ratios against a peer; see BENCHMARKS.md
 	@./scripts/bench
 
+.PHONY: soak
+soak: setup ## long campaigns: kills at every sync and at 500 random moments, lane fights (about an hour)
+	KILLS=500 go test ./cli -run 'TestKilled' -timeout 3h -v
+	SESSION_KILLS=500 go test ./session -timeout 1h
+	LANES_SECONDS=60 go test ./lanes -timeout 1h
+	EXPR_SPECS=20000 go test ./scheduler/expr -timeout 1h
+
 .PHONY: clean
 clean: ## remove what the build made
 	rm -rf agentd dist
