@@ -23,6 +23,8 @@ type Conn struct {
 	Scope Scope
 	bus   *dbus.Conn
 	raw   *godbus.Conn // one of bus's own two, for calls it lacks; closed with it
+
+	passing string // folder of units that a reboot takes away
 }
 
 // NoManager is the error of Connect where there is no systemd to speak to.
@@ -80,17 +82,19 @@ func hinted(e *NoManager) error {
 
 // socket is a place where a manager listens.
 type socket struct {
-	path  string
-	hello bool // a message bus, which wants a greeting
+	path    string
+	hello   bool   // a message bus, which wants a greeting
+	passing string // see Conn
 }
 
 // socketsOf returns where to look for the manager, the private socket first:
 // it works without a message bus, as in an initial ramdisk or a container.
 func socketsOf(scope Scope, getenv func(string) string, uid int) ([]socket, *NoManager) {
 	if scope == System {
-		bus := []socket{{"/run/dbus/system_bus_socket", true}}
+		const passing = "/run/systemd/system"
+		bus := []socket{{"/run/dbus/system_bus_socket", true, passing}}
 		if uid == 0 {
-			return append([]socket{{"/run/systemd/private", false}}, bus...), nil
+			return append([]socket{{"/run/systemd/private", false, passing}}, bus...), nil
 		}
 		return bus, nil
 	}
@@ -98,9 +102,10 @@ func socketsOf(scope Scope, getenv func(string) string, uid int) ([]socket, *NoM
 	if err != nil {
 		return nil, err
 	}
+	passing := filepath.Join(dir, "systemd/user")
 	return []socket{
-		{filepath.Join(dir, "systemd/private"), false},
-		{filepath.Join(dir, "bus"), true},
+		{filepath.Join(dir, "systemd/private"), false, passing},
+		{filepath.Join(dir, "bus"), true, passing},
 	}, nil
 }
 
@@ -158,7 +163,7 @@ func noAnswer(scope Scope, getenv func(string) string, uid int, err error) *NoMa
 }
 
 func connect(ctx context.Context, scope Scope, s socket) (*Conn, error) {
-	c := &Conn{Scope: scope}
+	c := &Conn{Scope: scope, passing: s.passing}
 	bus, err := dbus.NewConnection(func() (*godbus.Conn, error) {
 		raw, err := dial(ctx, s)
 		c.raw = raw

@@ -2,26 +2,32 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
-	godbus "github.com/godbus/dbus/v5"
+	"agentd/atomicfile"
+	"agentd/exitcodes"
 )
 
-// OnceTimer is a timer that starts a unit one single time. systemd keeps it in
-// memory only: a reboot forgets it.
+// OnceTimer is a timer that starts a job's service one single time. It is a
+// file in a folder that a reboot empties: systemd's own transient timers cannot
+// start a unit of another name.
 type OnceTimer struct {
-	Name        string    // of the timer, without ".timer"; OncePrefix in front
+	Name        string    // of the timer, without ".timer": see OnceName
 	At          time.Time // a time that has passed means at once
-	Unit        string    // the unit it starts, such as JobName.Service()
+	Unit        string    // the unit it starts: JobName.Service()
 	Description string    // may be empty
 	Workspace   string    // whose it is; may be empty
 }
 
-// OncePrefix begins the names of the timers that let a run go on later.
-const OncePrefix = "agentd-resume-"
+// OncePrefix begins the names of the timers that let a run go on later. No unit
+// of a job begins so; run.sh knows it too.
+const OncePrefix = "agentd--resume-"
 
 // OnceName returns the name of the timer that lets a run go on.
 func OnceName(runID string) string { return OncePrefix + runID }
@@ -30,117 +36,126 @@ func OnceName(runID string) string { return OncePrefix + runID }
 // time that passes before systemd has loaded the timer would never come.
 const soon = 5 * time.Second
 
-// StartOnce starts the timer. A timer of that name that still waits is left as
-// it is.
-//
-// A transient timer can start only the service that is named like it, so one
-// comes along, which does nothing but want the unit.
+// StartOnce starts the timer. One of that name that still waits is left as it
+// is; one that has fired starts anew.
 func (c *Conn) StartOnce(ctx context.Context, t OnceTimer) error {
+	text, err := t.bytes(time.Now())
+	if err != nil {
+		return err
+	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	if err := checkUnitName(t.Name + ".timer"); err != nil {
-		return err
+	unit := t.Name + ".timer"
+	list, err := c.bus.ListUnitsByNamesContext(ctx, []string{unit})
+	if err != nil {
+		return c.explain("list units", err)
 	}
-	if err := checkUnitName(t.Unit); err != nil {
-		return err
-	}
-	about := describe("agentd starts "+t.Unit+" once", t.Description)
-	common := []dbus.Property{
-		property("Description", strings.ReplaceAll(about, "%%", "%")), // no specifiers over D-Bus
-		property("CollectMode", "inactive-or-failed"),
-	}
-	timer := append([]dbus.Property{
-		t.when(time.Now()),
-		property("AccuracyUSec", uint64(time.Second/time.Microsecond)),
-		property("RemainAfterElapse", false),
-	}, common...)
-	service := append([]dbus.Property{
-		property("Type", "oneshot"),
-		dbus.PropExecStart([]string{"/bin/true"}, false),
-		property("Wants", []string{t.Unit}),
-		property("Environment", []string{onceMark + t.Workspace}),
-	}, common...)
-	aux := []dbus.PropertyCollection{{Name: t.Name + ".service", Properties: service}}
-	result := make(chan string, 1)
-	_, err := c.bus.StartTransientUnitAux(ctx, t.Name+".timer", "replace", timer, aux, result)
-	if isError(err, "org.freedesktop.systemd1.UnitExists") {
+	known := len(list) == 1 && list[0].LoadState == "loaded"
+	if known && list[0].SubState == "waiting" {
 		return nil
 	}
-	return c.explain("start the timer "+t.Name, finished(ctx, err, result))
+	if known { // it is what started the run that asks for the next
+		if err := c.Stop(ctx, unit); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(c.passing, 0o755); err != nil {
+		return exitcodes.Errorf(exitcodes.CannotCreate, "cannot make a folder for the timer: %w", err)
+	}
+	if err := atomicfile.Write(filepath.Join(c.passing, unit), text, 0o644); err != nil {
+		return err
+	}
+	if known { // systemd finds new units by itself, and changed ones only so
+		if err := c.Reload(ctx); err != nil {
+			return err
+		}
+	}
+	return c.Start(ctx, unit)
 }
 
-// onceMark names the workspace in the service that comes along with a timer.
-const onceMark = "AGENTD_WORKSPACE="
+func (t OnceTimer) bytes(now time.Time) ([]byte, error) {
+	name, ok := ParseName(t.Unit)
+	if !ok || t.Unit != name.Service() {
+		return nil, fmt.Errorf("cannot start %q later: not the service of a job", t.Unit)
+	}
+	if err := checkOnceName(t.Name); err != nil {
+		return nil, err
+	}
+	return sealed(&File{Sections: []Section{
+		{"Unit", []Entry{{"Description", describe("agentd job "+name.String()+" goes on", t.Description)}}},
+		{"Timer", []Entry{t.when(now), {"AccuracySec", "1s"}, {"RemainAfterElapse", "no"}, {"Unit", t.Unit}}},
+	}}, name, t.Workspace)
+}
 
-func (t OnceTimer) when(now time.Time) dbus.Property {
-	type monotonic struct {
-		Base string
-		USec uint64
-	}
-	type calendar struct {
-		Base, Spec string
-	}
+func (t OnceTimer) when(now time.Time) Entry {
 	if wait := t.At.Sub(now); wait < soon {
-		return property("TimersMonotonic", []monotonic{{"OnActiveSec", uint64(max(wait, 0) / time.Microsecond)}})
+		// 0 would be no timer at all.
+		return Entry{"OnActiveSec", span(max(wait, time.Microsecond))}
 	}
 	at := t.At.Add(time.Second - 1).Truncate(time.Second) // never early
-	return property("TimersCalendar", []calendar{{"OnCalendar", at.UTC().Format("2006-01-02 15:04:05 UTC")}})
+	return Entry{"OnCalendar", at.UTC().Format("2006-01-02 15:04:05 UTC")}
 }
 
 // CancelOnce takes back what StartOnce did; name is OnceTimer.Name. A timer
 // that is not there is no error: it may have fired.
 func (c *Conn) CancelOnce(ctx context.Context, name string) error {
-	return c.Stop(ctx, name+".timer")
+	if err := checkOnceName(name); err != nil {
+		return err
+	}
+	unit := name + ".timer"
+	if err := c.Stop(ctx, unit); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(c.passing, unit)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot take back a timer: %w", err)
+	}
+	return nil
 }
 
-// Onces returns the timers of StartOnce that still wait, with a question for
-// the list and two for each.
-func (c *Conn) Onces(ctx context.Context) ([]OnceTimer, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	list, err := c.bus.ListUnitsByPatternsContext(ctx, []string{"active"}, []string{OncePrefix + "*.timer"})
+// Once is a timer of StartOnce that has not been taken back.
+type Once struct {
+	Name  string // OnceTimer.Name
+	Owner Owner
+}
+
+// Onces returns the timers of StartOnce, those that have fired included.
+func (c *Conn) Onces() ([]Once, error) {
+	files, err := os.ReadDir(c.passing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, c.explain("list units", err)
+		return nil, fmt.Errorf("cannot look for timers: %w", err)
 	}
-	var out []OnceTimer
-	for _, u := range list {
-		t := OnceTimer{Name: strings.TrimSuffix(u.Name, ".timer"), Description: u.Description}
-		p, err := c.bus.GetAllPropertiesContext(ctx, t.Name+".service")
+	var list []Once
+	for _, f := range files {
+		name, isTimer := strings.CutSuffix(f.Name(), ".timer")
+		if !isTimer || !strings.HasPrefix(name, OncePrefix) || !f.Type().IsRegular() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(c.passing, f.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // taken back meanwhile
+		}
 		if err != nil {
-			return nil, c.explain("describe "+t.Name, err)
+			return nil, fmt.Errorf("cannot look for timers: %w", err)
 		}
-		wants, _ := p["Wants"].([]string)
-		environment, _ := p["Environment"].([]string)
-		if transient, _ := p["Transient"].(bool); !transient || len(wants) == 0 || len(environment) == 0 {
-			continue // a job's, of an agent called "resume"
+		if owner, ok := OwnerOf(text); ok {
+			list = append(list, Once{name, owner})
 		}
-		t.Unit, t.Workspace = wants[0], strings.TrimPrefix(environment[0], onceMark)
-		p, err = c.bus.GetUnitTypePropertiesContext(ctx, u.Name, "Timer")
-		if err != nil {
-			return nil, c.explain("describe "+u.Name, err)
-		}
-		t.At = nextElapse(p)
-		out = append(out, t)
 	}
-	return out, nil
+	return list, nil
 }
 
-func property(name string, value any) dbus.Property {
-	return dbus.Property{Name: name, Value: godbus.MakeVariant(value)}
-}
-
-// checkUnitName refuses what systemd takes for no name of a unit, or for a
-// template.
-func checkUnitName(unit string) error {
-	dot := strings.LastIndexByte(unit, '.')
-	for _, r := range unit {
-		if r != ':' && r != '-' && r != '_' && r != '.' && r != '\\' && r != '@' &&
-			(r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			return fmt.Errorf("cannot start %q: not the name of a unit", unit)
-		}
+// checkOnceName refuses what is no such timer, and what would lead out of its
+// folder.
+func checkOnceName(name string) error {
+	rest, ok := strings.CutPrefix(name, OncePrefix)
+	for _, r := range rest {
+		ok = ok && (r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z')
 	}
-	if dot <= 0 || dot == len(unit)-1 || len(unit) > nameMax {
-		return fmt.Errorf("cannot start %q: not the name of a unit", unit)
+	if !ok || rest == "" || len(name)+len(".timer") > nameMax {
+		return fmt.Errorf("cannot make the timer %q: its name is not %sRUN", name, OncePrefix)
 	}
 	return nil
 }

@@ -14,29 +14,46 @@ import (
 func TestOnceTimerIsNeverEarly(t *testing.T) {
 	now := time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
-		at         time.Time
-		name, want string
+		at   time.Time
+		want Entry
 	}{
-		{now.Add(10*time.Minute + time.Nanosecond), "TimersCalendar", "2026-12-01 09:10:01 UTC"},
-		{now.Add(10 * time.Minute).In(time.FixedZone("X", 3600)), "TimersCalendar", "2026-12-01 09:10:00 UTC"},
-		{now.Add(2 * time.Second), "TimersMonotonic", "2000000"},
-		{now.Add(-time.Hour), "TimersMonotonic", "0"},
+		{now.Add(10*time.Minute + time.Nanosecond), Entry{"OnCalendar", "2026-12-01 09:10:01 UTC"}},
+		{now.Add(10 * time.Minute).In(time.FixedZone("X", 3600)), Entry{"OnCalendar", "2026-12-01 09:10:00 UTC"}},
+		{now.Add(2 * time.Second), Entry{"OnActiveSec", "2s"}},
+		{now.Add(1500 * time.Millisecond), Entry{"OnActiveSec", "1500000us"}},
+		{now.Add(-time.Hour), Entry{"OnActiveSec", "1us"}},
 	} {
-		got := OnceTimer{At: c.at}.when(now)
-		if got.Name != c.name || !strings.Contains(got.Value.String(), c.want) {
-			t.Errorf("%v: %s=%s, want %s of %s", c.at, got.Name, got.Value, c.name, c.want)
+		if got := (OnceTimer{At: c.at}).when(now); got != c.want {
+			t.Errorf("%v: %v, want %v", c.at, got, c.want)
 		}
 	}
 }
 
 func TestOnceRefusesNames(t *testing.T) {
-	for _, name := range []string{"", "a", ".timer", "a/b.timer", "a b.timer", "a\n.timer", strings.Repeat("x", 250) + ".timer"} {
-		if checkUnitName(name) == nil {
+	for _, name := range []string{
+		"", "agentd--resume-", "agentd-bob-x", OncePrefix + "/x", OncePrefix + "..", OncePrefix + "a b", OncePrefix + "a\n", OncePrefix + strings.Repeat("x", 250),
+	} {
+		if checkOnceName(name) == nil {
 			t.Errorf("%q passes for a name", name)
 		}
 	}
-	if err := checkUnitName("agentd-resume-019a0000-0000-7000-8000-000000000000.timer"); err != nil {
-		t.Error(err)
+	good := OnceTimer{Name: OnceName("019a0000-0000-7000-8000-000000000000"), Unit: JobName{"bob", "triage"}.Service(), Workspace: "/w"}
+	text, err := good.bytes(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner, ok := OwnerOf(text); !ok || !owner.Intact || owner.Name != (JobName{"bob", "triage"}) || owner.Workspace != "/w" {
+		t.Errorf("owner %+v, %v", owner, ok)
+	}
+	if _, ok := ParseName(good.Name + ".timer"); ok {
+		t.Errorf("%s is taken for a job's", good.Name)
+	}
+	for _, unit := range []string{"", "ssh.service", JobName{"bob", "triage"}.Timer()} {
+		bad := good
+		bad.Unit = unit
+		if _, err := bad.bytes(time.Now()); err == nil {
+			t.Errorf("a timer for %q", unit)
+		}
 	}
 }
 
@@ -56,6 +73,14 @@ func TestBootedOnceSystem(t *testing.T) {
 	bootedOnce(t, System, "/etc/systemd/system")
 }
 
+// once is a systemd with a job's service that notes who started it.
+type once struct {
+	*testing.T
+	conn  *Conn
+	out   string
+	timer OnceTimer // in an hour
+}
+
 // A timer starts its unit one time, and nothing of it is left.
 func bootedOnce(t *testing.T, scope Scope, dir string) {
 	conn, err := Connect(t.Context(), scope, os.Getenv)
@@ -63,65 +88,101 @@ func bootedOnce(t *testing.T, scope Scope, dir string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	o := &once{T: t, conn: conn, out: filepath.Join(t.TempDir(), "fired")}
+	o.timer = OnceTimer{
+		Name: OnceName("late"), At: time.Now().Add(time.Hour), Unit: JobName{"bob", "triage"}.Service(),
+		Description: `50% "of" it`, Workspace: `/home/bob/it's 100% $HOME\`,
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out := filepath.Join(t.TempDir(), "fired")
-	unit := JobName{"bob", "triage"}.Service()
-	text := "[Service]\nType=oneshot\nExecStart=/bin/bash -c 'echo x >>" + out + "'\n"
-	if err := os.WriteFile(filepath.Join(dir, unit), []byte(text), 0o600); err != nil {
+	// It runs on until it is told to end.
+	text := "[Service]\nType=oneshot\nExecStart=/bin/bash -c 'echo $TRIGGER_UNIT >>" + o.out + "; until [[ -e " + o.out + ".end ]]; do sleep 0.02; done'\n"
+	if err := os.WriteFile(filepath.Join(dir, o.timer.Unit), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	late := OnceTimer{
-		Name: OnceName("019a0000-0000-7000-8000-000000000001"), At: time.Now().Add(time.Hour).Truncate(time.Second).UTC(),
-		Unit: unit, Description: `50% "of" it`, Workspace: `/home/bob/it's 100% $HOME\`,
+	o.start("late", time.Now().Add(time.Hour))
+	o.start("late", time.Now().Add(time.Hour)) // no error
+	if s := o.state("late"); s != "waiting" {
+		t.Errorf("late is %s", s)
 	}
-	now := late
-	now.Name, now.At = OnceName("019a0000-0000-7000-8000-000000000002"), time.Now().Add(6*time.Second)
-	past := late
-	past.Name, past.At = OnceName("019a0000-0000-7000-8000-000000000003"), time.Now().Add(-time.Hour)
-	for _, timer := range []OnceTimer{late, late, now, past} { // the second time is no error
-		if err := conn.StartOnce(t.Context(), timer); err != nil {
-			t.Fatal(err)
-		}
+	o.start("now", time.Now().Add(6*time.Second))
+	o.start("past", time.Now().Add(-time.Hour))
+	o.fires("past")
+	// As a run does that is not yet through: the same timer once more.
+	o.start("past", time.Now().Add(time.Hour))
+	if s := o.state("past"); s != "waiting" {
+		t.Errorf("past is %s, not started anew", s)
 	}
-	fired := func() string {
-		text, _ := os.ReadFile(out) // not there before the first
-		return string(text)
+	if err := os.WriteFile(o.out+".end", nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); fired() != "x\nx\n"; time.Sleep(20 * time.Millisecond) {
+	o.fires("now")
+	o.takeBack()
+}
+
+func (o *once) start(name string, at time.Time) {
+	o.Helper()
+	timer := o.timer
+	timer.Name, timer.At = OnceName(name), at
+	if err := o.conn.StartOnce(o.Context(), timer); err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o *once) state(name string) string {
+	o.Helper()
+	list, err := o.conn.bus.ListUnitsByNamesContext(o.Context(), []string{OnceName(name) + ".timer"})
+	if err != nil || len(list) != 1 {
+		o.Fatalf("%s: %v, %v", name, list, err)
+	}
+	return list[0].SubState
+}
+
+// fires waits for the last start to be by that timer.
+func (o *once) fires(name string) {
+	o.Helper()
+	o.eventually(name, func() bool {
+		text, _ := os.ReadFile(o.out) // not there before the first
+		return strings.HasSuffix(string(text), OnceName(name)+".timer\n")
+	})
+}
+
+func (o *once) eventually(what string, so func() bool) {
+	o.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			journal, _ := exec.Command("journalctl", "--no-pager", "-n", "40").CombinedOutput()
-			t.Fatalf("fired %q\n%s", fired(), journal)
+			o.Fatalf("%s did not happen\n%s", what, journal)
 		}
 	}
-	list, err := conn.Onces(t.Context())
-	late.Description = "agentd starts " + unit + ` once: 50% "of" it`
-	if err != nil || len(list) != 1 || !list[0].At.Equal(late.At) {
-		t.Fatalf("waiting: %+v, %v", list, err)
-	}
-	list[0].At = late.At
-	if list[0] != late {
-		t.Errorf("waiting %+v, want %+v", list[0], late)
+}
+
+func (o *once) takeBack() {
+	o.Helper()
+	list, err := o.conn.Onces()
+	if err != nil || len(list) != 3 || list[0] != (Once{OnceName("late"), Owner{JobName{"bob", "triage"}, o.timer.Workspace, true}}) {
+		o.Fatalf("there are %+v, %v", list, err)
 	}
 	for range 2 { // the second time is no error
-		if err := conn.CancelOnce(t.Context(), late.Name); err != nil {
-			t.Fatal(err)
+		for _, timer := range list {
+			if err := o.conn.CancelOnce(o.Context(), timer.Name); err != nil {
+				o.Fatal(err)
+			}
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		left, _ := exec.Command("systemctl", "--"+string(scope), "list-units", "--all", "--plain", "--no-legend", OncePrefix+"*").Output()
-		if len(left) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind:\n%s", left)
-		}
+	o.eventually("the end of all timers", func() bool {
+		left, _ := exec.Command("systemctl", "--"+string(o.conn.Scope), "list-units", "--all", "--plain", "--no-legend", OncePrefix+"*").Output()
+		return len(left) == 0
+	})
+	if list, err := o.conn.Onces(); err != nil || len(list) > 0 {
+		o.Errorf("left %+v, %v", list, err)
 	}
-	if fired() != "x\nx\n" {
-		t.Errorf("fired %q", fired())
+	text, _ := os.ReadFile(o.out)
+	if n := strings.Count(string(text), "\n"); n != 2 {
+		o.Errorf("%d starts:\n%s", n, text)
 	}
 }
