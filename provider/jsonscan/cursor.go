@@ -261,6 +261,14 @@ func (c *Cursor) Skip() {
 
 // peek goes past space and returns the byte there, 0 at the end.
 func (c *Cursor) peek() byte {
+	if c.pos < len(c.data) && c.data[c.pos] > ' ' {
+		return c.data[c.pos]
+	}
+	return c.space()
+}
+
+// space goes past space, for peek.
+func (c *Cursor) space() byte {
 	for c.pos < len(c.data) {
 		switch b := c.data[c.pos]; b {
 		case ' ', '\t', '\n', '\r':
