@@ -53,8 +53,9 @@ pending runs.`,
 	f.StringVar(&o.prompt, "prompt", "", "with a session: say `TEXT` instead of the job's prompt")
 	f.BoolVar(&o.arm, "arm", false, "set the timers of pending runs again, as after a boot")
 	f.StringVar(&o.agent, "agent", "", "with --arm: only this `AGENT`'s runs")
-	_ = f.MarkHidden("arm")
-	_ = f.MarkHidden("agent")
+	for _, name := range []string{"arm", "agent"} { // for a unit only
+		_ = f.MarkHidden(name)
+	}
 	return cmd
 }
 

@@ -100,7 +100,7 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 }
 
 func (a *App) runner(folders workspace.Folders) *runner.Runner {
-	return &runner.Runner{Folders: folders, Environ: a.Environ(), Backends: newBackend, Now: a.Now}
+	return &runner.Runner{Folders: folders, Environ: a.Environ(), Backends: newBackend, Waker: waker{a}, Now: a.Now}
 }
 
 // newBackend makes the backend that the job names.
