@@ -117,6 +117,10 @@ func TestSendIsOneRequestWhateverHappens(t *testing.T) {
 		{"text under 200", answer(200, "text/plain", "hello"), recovery.Malformed},
 		{"stream without its type", answer(200, "text/plain", okChat), ""},
 		{"stream of JSON by name", answer(200, "application/json", okChat), ""},
+		{"compressed", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			stream(okChat)(w, r)
+		}, recovery.Malformed},
 		{"not JSON in an event", stream("data: nope\n\n"), recovery.Malformed},
 		{"broken JSON in an event", stream("data: {\"choices\":[}\n\n"), recovery.Malformed},
 		{"half JSON in an event", stream("data: {\"choices\":[{\"delta\":{\"content\":\"x\n\n"), recovery.Malformed},

@@ -43,14 +43,6 @@ func (d *draft) add(kind message.Kind) *part {
 	return p
 }
 
-// last returns the last part if it is of kind, or a new one.
-func (d *draft) last(kind message.Kind) *part {
-	if n := len(d.parts); n > 0 && d.parts[n-1].kind == kind {
-		return d.parts[n-1]
-	}
-	return d.add(kind)
-}
-
 // write appends text to p and shows it.
 func (d *draft) write(p *part, text []byte) {
 	if len(text) == 0 {

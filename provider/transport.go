@@ -176,6 +176,9 @@ func (c *Client) read(w *watch, resp *http.Response, preview func(Event)) (*Repl
 	case status != http.StatusOK && status != http.StatusNoContent:
 		return nil, &recovery.Fault{Kind: recovery.Malformed, Status: status, Message: "the provider answered with a status that no wire knows"}
 	}
+	if e := resp.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return nil, malformed("the provider compressed its answer (%s), which it was asked not to do", oneLine(e))
+	}
 	in, ok := streamOf(resp.Header.Get("Content-Type"), w)
 	if !ok {
 		return nil, c.notStream(w, resp, in)
