@@ -53,7 +53,7 @@ func TestBooted(t *testing.T) {
 	}
 	u := newPerson(t)
 	before := u.listing()
-	u.mustSay("11 added", "install")
+	u.mustSay("12 added", "install")
 	u.mustSay("0 added, 0 changed, 0 removed", "install")
 
 	// The timer fires, its service runs run.sh, which runs agentd.
@@ -90,7 +90,7 @@ func TestBooted(t *testing.T) {
 		t.Errorf("the holder of the lane: %v", err)
 	}
 
-	u.mustSay("11 files removed", "uninstall")
+	u.mustSay("12 files removed", "uninstall")
 	if after := u.listing(); after != before {
 		t.Errorf("uninstall left something:\n%s\nbefore:\n%s", after, before)
 	}

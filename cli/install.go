@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -169,9 +170,15 @@ func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
 }
 
 func (a *App) printJobChange(j scheduler.JobChange, dry bool) {
-	if j.Job == nil {
+	self := j.Name.Job == "" && !slices.ContainsFunc(j.Files, func(f scheduler.FileChange) bool { return f.Action == scheduler.Remove })
+	switch {
+	case self && j.Unchanged():
+		return
+	case self:
+		a.printf("%s  lets runs that wait for a limit go on after a boot\n", j.Name)
+	case j.Job == nil:
 		a.printf("%s  no longer in %s\n", j.Name, workspace.FileName)
-	} else {
+	default:
 		a.printf("%s  %s\n", j.Name, a.whenNext(j.Job))
 	}
 	if j.Unchanged() && j.Job != nil {

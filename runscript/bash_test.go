@@ -207,6 +207,24 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
+// systemd names the last timer also when a person starts the service later.
+func TestEachFiringCountsOnce(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	for _, c := range []struct{ usec, want string }{{"1", "timer"}, {"1", "manual"}, {"2", "timer"}, {"2", "manual"}} {
+		env := []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.timer", "TRIGGER_TIMER_REALTIME_USEC=" + c.usec}
+		if out, err := b.command(env).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		args := b.call(t).Args
+		if got := args[slices.Index(args, "--trigger")+1]; got != c.want {
+			t.Errorf("firing %s: the trigger is %q, want %q", c.usec, got, c.want)
+		}
+		if err := os.Remove(b.record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAgentdIsGone(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	if err := os.Remove(b.spec.Agentd); err != nil {

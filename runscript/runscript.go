@@ -43,6 +43,7 @@ func Render(s Spec) ([]byte, error) {
 	}
 	values := map[string]any{
 		"Address":  s.Address(),
+		"Agent":    s.Agent,
 		"Mark":     Owner{Agent: s.Agent, Job: s.Job}.line(""),
 		"NotFound": int(exitcodes.NotFound),
 	}

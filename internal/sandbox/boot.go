@@ -14,7 +14,7 @@ import (
 )
 
 // boot starts systemd; it ends with the test, and with this process.
-func (s *machine) boot(t *testing.T, binds []string) {
+func (s *machine) boot(t *testing.T, o Options) {
 	t.Helper()
 	script := filepath.Join(s.work, "boot.sh")
 	if err := os.WriteFile(script, bootScript, 0o700); err != nil {
@@ -25,7 +25,8 @@ func (s *machine) boot(t *testing.T, binds []string) {
 		t.Fatal(err)
 	}
 	defer console.Close()
-	cmd := exec.Command("bash", append([]string{script, s.work, s.cgroup}, binds...)...)
+	cmd := exec.Command("bash", append([]string{script, s.work, s.cgroup}, o.Binds...)...)
+	cmd.Env = append(os.Environ(), "SANDBOX_DISK="+o.Disk)
 	cmd.Stdout, cmd.Stderr = console, console
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,

@@ -24,8 +24,10 @@ layer=$work/layer
 root=$layer/root
 mkdir -p "$layer"
 mount -t tmpfs -o mode=755 tmpfs "$layer"
-mkdir "$layer/upper" "$layer/scratch" "$root"
-mount -t overlay -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/scratch" overlay "$root"
+# What is written inside: gone with the namespace, or kept for the next boot.
+disk=${SANDBOX_DISK:-$layer}
+mkdir -p "$disk/upper" "$disk/scratch" "$root"
+mount -t overlay -o "lowerdir=/,upperdir=$disk/upper,workdir=$disk/scratch" overlay "$root"
 
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"

@@ -27,6 +27,7 @@ type Options struct {
 	Binds []string // absolute paths of folders that are visible inside and writable for good
 	Env   []string // NAME=VALUE besides PATH, HOME, USER and the like
 	Dir   string   // working directory; "" is the home
+	Disk  string   // folder that keeps what is written inside for the next boot with it; "" keeps nothing
 }
 
 // inside is set in the environment of commands in a sandbox.
@@ -117,7 +118,7 @@ func start(t *testing.T, o Options) *machine {
 	if err := s.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	s.boot(t, o.Binds)
+	s.boot(t, o)
 	s.await(t)
 	if o.User != "" {
 		s.addUser(t, o.User)
