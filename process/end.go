@@ -18,6 +18,10 @@ import (
 // the time.
 const maxListed = 50
 
+// maxSearches is how many searches in a row that find nothing prove that there
+// is nothing, if none of them is sure.
+const maxSearches = 20
+
 // Ended is a process that was ended by a signal from here.
 type Ended struct {
 	PID    int    `json:"pid"`
@@ -33,8 +37,8 @@ func EndMarked(ctx context.Context, runID string, grace time.Duration) ([]Ended,
 	if runID == "" || strings.ContainsRune(runID, 0) {
 		return nil, exitcodes.Errorf(exitcodes.Software, "cannot end the processes of a run without an id")
 	}
-	m := &marked{assignment: MarkEnv + "=" + runID, known: map[key]bool{}}
-	e := &ender{find: m.living}
+	m := &marked{assignment: MarkEnv + "=" + runID, known: map[key]bool{}, dead: map[key]bool{}}
+	e := &ender{find: m.search}
 	if err := e.run(ctx, 0, grace); err != nil {
 		return e.list(), fmt.Errorf("cannot end what run %s left behind: %w", runID, err)
 	}
@@ -45,13 +49,15 @@ func EndMarked(ctx context.Context, runID string, grace time.Duration) ([]Ended,
 type marked struct {
 	assignment string
 	known      map[key]bool
+	dead       map[key]bool // zombies seen: their environment is gone
 }
 
-func (m *marked) living() ([]proc, error) {
-	procs, err := snapshot()
+func (m *marked) search() (sight, error) {
+	procs, vanished, err := snapshot()
 	if err != nil {
-		return nil, err
+		return sight{}, err
 	}
+	s := sight{unsure: vanished}
 	byPID := make(map[int]proc, len(procs))
 	for _, p := range procs {
 		byPID[p.pid] = p
@@ -74,19 +80,22 @@ func (m *marked) living() ([]proc, error) {
 		memo[p.pid] = m.known[p.key()] || environHas(p.pid, m.assignment) || (ok && member(parent))
 		return memo[p.pid]
 	}
-	var living []proc
 	for _, p := range procs {
-		if member(p) && p.living() {
+		switch {
+		case !p.living():
+			s.unsure = s.unsure || !m.dead[p.key()]
+			m.dead[p.key()] = true
+		case member(p):
 			m.known[p.key()] = true
-			living = append(living, p)
+			s.living = append(s.living, p)
 		}
 	}
-	return living, nil
+	return s, nil
 }
 
 // ender ends processes until none is found any more.
 type ender struct {
-	find  func() ([]proc, error)
+	find  func() (sight, error)
 	group int // a process group that is signalled as a whole; 0: none
 	sent  map[key]*sent
 	order []key
@@ -101,19 +110,23 @@ type sent struct {
 }
 
 // run waits settle for the processes to end by themselves, then sends SIGTERM
-// and after grace SIGKILL. It returns nil when two searches in a row found
-// none: one search can miss the child of a process that has just forked.
+// and after grace SIGKILL. It returns nil when a search has found none and is
+// sure of it. On a machine where processes come and go all the time a search for
+// marks may never be sure; then several in a row that found none have to do.
 func (e *ender) run(ctx context.Context, settle, grace time.Duration) error {
 	e.sent = map[key]*sent{}
 	begin := time.Now()
 	pause := 2 * time.Millisecond
-	for empty := 0; empty < 2; {
-		procs, err := e.find()
+	for empty := 0; empty < maxSearches; {
+		s, err := e.find()
 		if err != nil {
 			e.signalGroup(unix.SIGKILL) // the best that can be done blindly
 			return err
 		}
-		if len(procs) == 0 {
+		if len(s.living) == 0 && !s.active {
+			if !s.unsure {
+				return nil
+			}
 			empty++
 			continue
 		}
@@ -122,11 +135,11 @@ func (e *ender) run(ctx context.Context, settle, grace time.Duration) error {
 		switch {
 		case passed < 0:
 		case passed < grace:
-			e.signal(procs, unix.SIGTERM)
+			e.signal(s.living, unix.SIGTERM)
 		case passed < grace+killLimit:
-			e.signal(procs, unix.SIGKILL)
+			e.signal(s.living, unix.SIGKILL)
 		default:
-			return e.survived(procs)
+			return e.survived(s.living)
 		}
 		select {
 		case <-ctx.Done():
@@ -164,9 +177,10 @@ func (e *ender) signal(procs []proc, sig unix.Signal) {
 	}
 }
 
-// signalGroup signals the whole group at once, which no fork can escape.
+// signalGroup signals the whole group at once, which no fork can escape:
+// SIGTERM once, SIGKILL whenever something is left.
 func (e *ender) signalGroup(sig unix.Signal) {
-	if e.group == 0 || e.grouped == sig {
+	if e.group == 0 || e.grouped == sig && sig != unix.SIGKILL {
 		return
 	}
 	e.grouped = sig
@@ -184,6 +198,10 @@ func wake(procs []proc) {
 
 func (e *ender) list() []Ended {
 	var l []Ended
+	if len(e.order) == 0 && e.grouped != 0 {
+		// They came and went too quickly to be seen one by one.
+		l = append(l, Ended{PID: e.group, Name: "process group", Signal: SignalName(e.grouped)})
+	}
 	for _, k := range e.order {
 		if len(l) == maxListed {
 			break
@@ -195,7 +213,10 @@ func (e *ender) list() []Ended {
 }
 
 func (e *ender) survived(procs []proc) error {
-	var who []string
+	who := []string{}
+	if len(procs) == 0 {
+		who = append(who, "processes that start new ones and end")
+	}
 	var cause error
 	for _, p := range procs {
 		who = append(who, fmt.Sprintf("%d (%s)", p.pid, p.name))

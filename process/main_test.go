@@ -78,7 +78,7 @@ func run(t *testing.T, ctx context.Context, spec Spec) (Result, string) {
 // noChildren fails the test if this process still has children, dead or alive.
 func noChildren(t *testing.T) {
 	t.Helper()
-	procs, err := snapshot()
+	procs, _, err := snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,32 +70,46 @@ func parseStat(data []byte) (proc, error) {
 	return p, err
 }
 
-// snapshot reads all processes that can be seen. It is not atomic: a process
-// that forks meanwhile may hide its child from it.
-func snapshot() ([]proc, error) {
+// sight is what a search for processes has found.
+//
+// A search is not atomic: a process may fork after the pids were listed and be
+// dead before its turn comes, so that neither it nor its child is seen alive.
+// But such a parent leaves a trace: a zombie that was not there before, or a pid
+// that has vanished.
+type sight struct {
+	living []proc
+	active bool // some have died since the last search, and may have started others
+	unsure bool // the same may be true of some that cannot be told from strangers
+}
+
+// snapshot reads all processes. vanished says that some were listed but had
+// gone when they were read.
+func snapshot() (procs []proc, vanished bool, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var procs []proc
 	for _, n := range names {
 		pid, err := strconv.Atoi(n)
 		if err != nil {
 			continue
 		}
-		if p, err := readProc(pid); err == nil { // else it has gone
-			procs = append(procs, p)
+		p, err := readProc(pid)
+		if err != nil {
+			vanished = true
+			continue
 		}
+		procs = append(procs, p)
 	}
 	if len(procs) == 0 {
-		return nil, fmt.Errorf("/proc shows no process")
+		return nil, false, fmt.Errorf("/proc shows no process")
 	}
-	return procs, nil
+	return procs, vanished, nil
 }
 
 // environHas reports whether the process was started with the assignment

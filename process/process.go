@@ -114,7 +114,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	t := newTree(c.id, mark)
 	var res Result
 	res.Stopped = wait(ctx, c, t)
-	e := &ender{find: t.living, group: c.id.pid}
+	e := &ender{find: t.search, group: c.id.pid}
 	if res.Stopped {
 		err = e.run(context.Background(), 0, spec.Grace)
 	} else {
@@ -150,7 +150,7 @@ func wait(ctx context.Context, c *child, t *tree) (stopped bool) {
 				return true
 			}
 		case <-tick.C:
-			_, _ = t.living() // an unreadable /proc shows at the end
+			_, _ = t.search() // an unreadable /proc shows at the end
 		}
 	}
 }

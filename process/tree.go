@@ -48,37 +48,40 @@ type tree struct {
 	self    int
 	selfSID int
 	known   map[key]bool // members seen; they stay members when they hide
+	dead    map[key]bool // zombies seen that somebody else has to collect
 }
 
 func newTree(leader proc, mark string) *tree {
-	t := &tree{leader: leader, mark: mark, self: os.Getpid(), known: map[key]bool{leader.key(): true}}
+	t := &tree{leader: leader, mark: mark, self: os.Getpid(), known: map[key]bool{leader.key(): true}, dead: map[key]bool{}}
 	t.selfSID, _ = unix.Getsid(0) // cannot fail for ourselves
 	return t
 }
 
-// living returns the members that still run, and collects those that have died
-// as adopted children of ours.
-func (t *tree) living() ([]proc, error) {
-	procs, err := snapshot()
+// search finds the members that still run, and collects those that have died as
+// adopted children of ours. Nobody else collects them, so that no death goes
+// unnoticed.
+func (t *tree) search() (sight, error) {
+	procs, _, err := snapshot()
 	if err != nil {
-		return nil, err
+		return sight{}, err
 	}
+	var s sight
 	members := t.members(procs)
-	var living []proc
 	for _, p := range procs {
 		switch {
-		case !members[p.pid]:
-			if t.adopted(p) && !p.living() {
-				reapOrphan(p.pid)
-			}
-		case p.living():
+		case !members[p.pid] && !t.adopted(p), p.key() == t.leader.key() && !p.living():
+		case p.living() && members[p.pid]:
 			t.known[p.key()] = true
-			living = append(living, p)
-		case p.ppid == t.self:
-			reapOrphan(p.pid)
+			s.living = append(s.living, p)
+		case !p.living():
+			s.active = s.active || !t.dead[p.key()]
+			t.dead[p.key()] = true
+			if p.ppid == t.self && reapOrphan(p.pid) {
+				delete(t.dead, p.key())
+			}
 		}
 	}
-	return living, nil
+	return s, nil
 }
 
 // members returns the pids in procs that belong to the tree. The session of
@@ -133,14 +136,15 @@ func onlyRun() bool {
 	return family.runs == 1
 }
 
-// reapOrphan collects the status of a dead child that nobody waits for. It
-// names the pid and never waits for just any child: that would steal from
-// os/exec.
-func reapOrphan(pid int) {
+// reapOrphan collects the status of a dead child that nobody waits for, and
+// reports whether it did. It names the pid and never waits for just any child:
+// that would steal from os/exec.
+func reapOrphan(pid int) bool {
 	family.Lock()
 	defer family.Unlock()
 	if family.leaders[pid] {
-		return
+		return false
 	}
-	_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // not a child any more: nothing to do
+	got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	return err == nil && got == pid
 }

@@ -146,6 +146,33 @@ func TestRunStopsTheWholeTree(t *testing.T) {
 	}
 }
 
+// A chain of processes, each of which starts the next and ends: whoever looks at
+// them one by one may see none alive.
+func TestRunEndsAChainOfForks(t *testing.T) {
+	for _, link := range []string{"", "sleep 0.003; "} {
+		for range 3 {
+			spec := sh("trap '' TERM; echo $$; f() { " + link + "(f &); }; f >/dev/null 2>&1")
+			spec.Grace = 10 * time.Millisecond
+			res, out := run(t, t.Context(), spec)
+			session, err := strconv.Atoi(strings.TrimSpace(out))
+			if err != nil || len(res.Ended) == 0 {
+				t.Fatalf("%+v, output %q", res, out)
+			}
+			for range 5 {
+				procs, _, err := snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range procs {
+					if p.sid == session {
+						t.Fatalf("%d (%s) of the chain escaped", p.pid, p.name)
+					}
+				}
+			}
+		}
+	}
+}
+
 // A stranger outside the tree holds the output pipe: it cannot make us wait.
 func TestRunStrangerHoldsThePipe(t *testing.T) {
 	var stranger *os.File
@@ -212,7 +239,7 @@ func TestEndMarkedAfterTheOwnerWasKilled(t *testing.T) {
 }
 
 func TestEndMarkedSparesItselfAndItsAncestors(t *testing.T) {
-	m := &marked{assignment: "PATH=" + os.Getenv("PATH"), known: map[key]bool{}}
+	m := &marked{assignment: "PATH=" + os.Getenv("PATH"), known: map[key]bool{}, dead: map[key]bool{}}
 	for pid := os.Getpid(); pid > 1; {
 		p, err := readProc(pid)
 		if err != nil {
@@ -221,11 +248,11 @@ func TestEndMarkedSparesItselfAndItsAncestors(t *testing.T) {
 		m.known[p.key()] = true // as if all ancestors were marked
 		pid = p.ppid
 	}
-	procs, err := m.living()
+	s, err := m.search()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range procs {
+	for _, p := range s.living {
 		if p.pid == os.Getpid() || p.pid == os.Getppid() {
 			t.Errorf("would end %d (%s)", p.pid, p.name)
 		}
