@@ -21,13 +21,15 @@ type Manager interface {
 	Start(ctx context.Context, unit string) error
 	Stop(ctx context.Context, unit string) error
 	ResetFailed(ctx context.Context, unit string) error
+	Onces() ([]systemd.Once, error)
+	CancelOnce(ctx context.Context, name string) error
 }
 
 // Report says what applying a plan has done.
 type Report struct {
 	Written  []string `json:"written"`
 	Removed  []string `json:"removed"`
-	Enabled  []string `json:"enabled"` // timers
+	Enabled  []string `json:"enabled"` // timers, and the agent's own service
 	Started  []string `json:"started"` // timers
 	Reloaded bool     `json:"reloaded"`
 }
@@ -142,8 +144,8 @@ func sameFolder(a, b string) bool {
 func (a *applying) quiet(ctx context.Context) error {
 	for _, j := range a.plan.Jobs {
 		was := a.before[j.Name]
-		timer := j.Name.Timer()
-		f := a.timerFile(j)
+		timer := j.startsAtBoot()
+		f := a.bootFile(j)
 		if f != nil && was.Waiting && (f.Action == Remove || f.reschedules()) {
 			a.onUndo(func(ctx context.Context) error { return a.manager.Start(ctx, timer) })
 			if err := a.manager.Stop(ctx, timer); err != nil {
@@ -171,12 +173,12 @@ func (a *applying) quiet(ctx context.Context) error {
 // arm enables and starts the timers that are not.
 func (a *applying) arm(ctx context.Context) error {
 	for _, j := range a.plan.Jobs {
-		f := a.timerFile(j)
+		f := a.bootFile(j)
 		if f == nil || f.Action == Remove {
 			continue
 		}
-		if timer := j.Name.Timer(); !a.before[j.Name].Enabled {
-			a.report.Enabled = append(a.report.Enabled, timer)
+		if !a.before[j.Name].Enabled {
+			a.report.Enabled = append(a.report.Enabled, j.startsAtBoot())
 		}
 		if f.reschedules() {
 			if err := a.forget(a.plan.Target.stamp(j.Name)); err != nil {
@@ -191,8 +193,8 @@ func (a *applying) arm(ctx context.Context) error {
 		}
 	}
 	for _, j := range a.plan.Jobs {
-		f := a.timerFile(j)
-		if f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
+		f := a.bootFile(j)
+		if j.Name.Job == "" || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
 			continue
 		}
 		timer := j.Name.Timer()
@@ -205,9 +207,19 @@ func (a *applying) arm(ctx context.Context) error {
 	return nil
 }
 
-// timerFile returns the change of the job's timer, or nil if it has none.
-func (a *applying) timerFile(j JobChange) *FileChange {
-	return j.file(a.plan.Target.timer(j.Name))
+// startsAtBoot returns the unit that gets enabled: the job's timer, or the
+// agent's own service.
+func (c JobChange) startsAtBoot() string {
+	if c.Name.Job == "" {
+		return c.Name.Service()
+	}
+	return c.Name.Timer()
+}
+
+// bootFile returns the change of the unit that gets enabled, or nil if there is
+// none.
+func (a *applying) bootFile(j JobChange) *FileChange {
+	return j.file(filepath.Join(a.plan.Target.UnitDir, j.startsAtBoot()))
 }
 
 func (c JobChange) file(path string) *FileChange {

@@ -65,6 +65,20 @@ func (t Target) Artifacts(job *workspace.Job) ([]Artifact, error) {
 	return append(files, Artifact{t.timer(name), timer, 0o644}), nil
 }
 
+// arm returns the agent's own unit, which sets the timers of pending runs again
+// after a boot. There is none where another user's runs would need root's
+// systemd: those go on with their job's next firing.
+func (t Target) arm(agent, dir string) ([]Artifact, error) {
+	if t.Scope == systemd.System && t.User != "" && t.User != "root" {
+		return nil, nil
+	}
+	text, err := systemd.Arm{Agent: agent, Workspace: dir, Agentd: t.Agentd, Env: t.folders(), Scope: t.Scope}.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	return []Artifact{{t.service(systemd.JobName{Agent: agent}), text, 0o644}}, nil
+}
+
 // scriptMode lets the user of a system unit run a script that root wrote.
 func (t Target) scriptMode() fs.FileMode {
 	if t.Scope == systemd.System {

@@ -21,6 +21,7 @@ import (
 // fakeAgentd notes its arguments and ends as the job's name says.
 const fakeAgentd = `#!/bin/bash
 job=${*: -1}
+: "${HOME:?}"
 echo "$*" >>"$(dirname "$0")/calls"
 echo "output of $job"
 case $job in
@@ -86,7 +87,7 @@ func bootedLife(t *testing.T, scope systemd.Scope) {
 		t.Fatal(err)
 	}
 	r := apply(t, plan(t, ws, b.target, Options{}), b.conn)
-	if len(r.Started) != 4 || len(r.Enabled) != 4 || !r.Reloaded {
+	if len(r.Started) != 4 || len(r.Enabled) != 5 || !r.Reloaded {
 		t.Errorf("report %+v", r)
 	}
 	if r := apply(t, plan(t, ws, b.target, Options{}), b.conn); len(r.Written)+len(r.Started)+len(r.Enabled) > 0 || r.Reloaded {
@@ -97,6 +98,7 @@ func bootedLife(t *testing.T, scope systemd.Scope) {
 	b.codes()
 	b.stops()
 	b.editRunsNothing(ws)
+	b.arms()
 
 	removal, err := NewRemoval("my-bot", b.target)
 	if err != nil {
@@ -222,6 +224,22 @@ func (b *booted) timerFires() {
 	}
 }
 
+// arms checks the unit that sets the timers of pending runs after a boot.
+func (b *booted) arms() {
+	b.Helper()
+	unit := (systemd.JobName{Agent: "my-bot"}).Service()
+	if err := b.conn.Start(b.Context(), unit); err != nil {
+		b.Error(err)
+	}
+	calls, err := os.ReadFile(filepath.Join(b.bin, "calls"))
+	if err != nil || strings.Count(string(calls), "resume --arm --agent my-bot\n") != 1 {
+		b.Errorf("%v, calls:\n%s", err, calls)
+	}
+	if out, err := exec.Command("systemctl", "--"+string(b.target.Scope), "is-enabled", unit).Output(); err != nil {
+		b.Errorf("%s is not enabled: %s", unit, out)
+	}
+}
+
 // codes checks what systemd makes of agentd's exit codes.
 func (b *booted) codes() {
 	b.Helper()
@@ -287,7 +305,8 @@ func (b *booted) editRunsNothing(ws *workspace.Workspace) {
 		n, _ := b.calls("tick")
 		return n > max(ticks+2, 7)
 	})
-	if s := b.status("tick"); s.Result != "success" {
+	s := b.await("tick", "between two runs", func(s systemd.JobStatus) bool { return s.Result != "" })
+	if s.Result != "success" {
 		b.Errorf("a job that runs every second: %+v", s)
 	}
 	if n, call := b.calls("yearly"); n > 0 {

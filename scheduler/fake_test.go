@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"agentd/systemd"
@@ -18,6 +19,7 @@ type fakeManager struct {
 	active  map[string]bool
 	calls   []string
 	failAt  int // fail the n-th changing call, counting from 1
+	onces   []systemd.Once
 }
 
 func newFake(target Target) *fakeManager {
@@ -42,7 +44,7 @@ func (m *fakeManager) States(_ context.Context, jobs ...systemd.JobName) ([]syst
 	var list []systemd.JobStatus
 	for _, j := range jobs {
 		list = append(list, systemd.JobStatus{
-			Name: j, Enabled: m.enabled[j.Timer()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
+			Name: j, Enabled: m.enabled[j.Timer()] || j.Job == "" && m.enabled[j.Service()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
 		})
 	}
 	return list, nil
@@ -86,3 +88,10 @@ func (m *fakeManager) Stop(_ context.Context, unit string) error {
 }
 
 func (m *fakeManager) ResetFailed(context.Context, string) error { return nil }
+
+func (m *fakeManager) Onces() ([]systemd.Once, error) { return m.onces, nil }
+
+func (m *fakeManager) CancelOnce(_ context.Context, name string) error {
+	m.onces = slices.DeleteFunc(slices.Clone(m.onces), func(o systemd.Once) bool { return o.Name == name })
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,8 +129,9 @@ func putStamp(path string, at time.Time) error {
 // cannot be done is left.
 func (a *applying) tidy(ctx context.Context) {
 	t := a.plan.Target
+	a.cancelOnces(ctx)
 	for _, j := range a.plan.Jobs {
-		timerGoes := false
+		goes := false
 		for _, f := range j.Files {
 			if f.Action != Remove {
 				continue
@@ -138,16 +140,35 @@ func (a *applying) tidy(ctx context.Context) {
 			if unit := filepath.Base(f.Path); a.manager != nil && unit != "run.sh" {
 				_ = a.manager.ResetFailed(ctx, unit)
 			}
-			timerGoes = timerGoes || f.Path == t.timer(j.Name)
+			goes = goes || filepath.Base(f.Path) == j.startsAtBoot()
 		}
-		if timerGoes {
+		if goes {
 			_ = os.Remove(t.stamp(j.Name))
-			unlink(filepath.Join(t.UnitDir, "timers.target.wants", j.Name.Timer()))
+			for _, wants := range systemd.WantsFolders() {
+				unlink(filepath.Join(t.UnitDir, wants, j.startsAtBoot()))
+			}
 		}
 	}
 	if t.Scope == systemd.User && len(a.report.Removed) > 0 {
 		removeEmpty(t.StampDir, t)
 		removeEmpty(t.UnitDir, t)
+	}
+}
+
+// cancelOnces takes back the timers of pending runs whose jobs went.
+func (a *applying) cancelOnces(ctx context.Context) {
+	if a.manager == nil || len(a.report.Removed) == 0 {
+		return
+	}
+	list, err := a.manager.Onces()
+	if err != nil {
+		return
+	}
+	for _, once := range list {
+		gone := filepath.Join(a.plan.Target.UnitDir, once.Owner.Name.Service())
+		if slices.Contains(a.report.Removed, gone) {
+			_ = a.manager.CancelOnce(ctx, once.Name)
+		}
 	}
 }
 

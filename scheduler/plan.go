@@ -43,10 +43,11 @@ type FileChange struct {
 	oldMode, newMode fs.FileMode
 }
 
-// JobChange is what a plan does to the files of one job.
+// JobChange is what a plan does to the files of one job, or with a Name without
+// Job to those of the agent itself.
 type JobChange struct {
 	Name  systemd.JobName `json:"-"`
-	Job   *workspace.Job  `json:"-"` // nil: it is no longer in agentd.toml
+	Job   *workspace.Job  `json:"-"` // nil: it is no longer in agentd.toml, or this is the agent
 	Files []FileChange    `json:"files"`
 }
 
@@ -124,12 +125,32 @@ func NewPlan(ws *workspace.Workspace, target Target, o Options) (*Plan, error) {
 	}
 	p := &Plan{Agent: ws.Agent, Target: target}
 	for _, job := range jobs {
-		change, err := target.compare(job, found[NameOf(job)], o.Force)
+		artifacts, err := target.Artifacts(job)
 		if err != nil {
 			return nil, err
 		}
+		change, err := compare(NameOf(job), artifacts, found[NameOf(job)], o.Force)
+		if err != nil {
+			return nil, err
+		}
+		change.Job = job
 		p.Jobs = append(p.Jobs, change)
 		delete(found, NameOf(job))
+	}
+	if len(ws.Jobs) > 0 {
+		self := systemd.JobName{Agent: ws.Agent}
+		artifacts, err := target.arm(ws.Agent, ws.Dir)
+		if err != nil {
+			return nil, err
+		}
+		change, err := compare(self, artifacts, found[self], o.Force)
+		if err != nil {
+			return nil, err
+		}
+		if len(change.Files) > 0 {
+			p.Jobs = append(p.Jobs, change)
+		}
+		delete(found, self)
 	}
 	if len(o.Jobs) == 0 {
 		gone, err := removals(found, o.Force)
@@ -161,10 +182,15 @@ func NewRemoval(agent string, target Target, jobs ...string) (*Plan, error) {
 			}
 			wanted = append(wanted, name)
 		}
+		left := 0 // jobs that stay, and with them what is the agent's own
 		for name := range found {
-			if !slices.Contains(wanted, name) {
+			if name.Job != "" && !slices.Contains(wanted, name) {
 				delete(found, name)
+				left++
 			}
+		}
+		if left > 0 {
+			delete(found, systemd.JobName{Agent: agent})
 		}
 	}
 	gone, err := removals(found, true)
@@ -174,18 +200,14 @@ func NewRemoval(agent string, target Target, jobs ...string) (*Plan, error) {
 // Installed returns the jobs of the agent that the target has files of.
 func (t Target) Installed(agent string) ([]systemd.JobName, error) {
 	found, err := t.installed(agent)
+	delete(found, systemd.JobName{Agent: agent})
 	return sortedNames(found), err
 }
 
-// compare returns what has to be done for one job, whose files of agentd are
-// installed now.
-func (t Target) compare(job *workspace.Job, installed []string, force bool) (JobChange, error) {
-	name := NameOf(job)
-	artifacts, err := t.Artifacts(job)
-	if err != nil {
-		return JobChange{}, err
-	}
-	change := JobChange{Name: name, Job: job}
+// compare returns what has to be done to have the artifacts where now those
+// files of agentd are installed.
+func compare(name systemd.JobName, artifacts []Artifact, installed []string, force bool) (JobChange, error) {
+	change := JobChange{Name: name}
 	for _, a := range artifacts {
 		f := FileChange{Path: a.Path, new: a.Text, newMode: a.Mode}
 		if err := f.load(); err != nil {

@@ -152,12 +152,13 @@ func TestInstallLifeCycle(t *testing.T) {
 		"add .config/systemd/user/agentd-my--bot-triage.timer",
 		"add .local/share/agentd/my-bot/by-hand/run.sh",
 		"add .config/systemd/user/agentd-my--bot-by-hand.service",
+		"add .config/systemd/user/agentd--arm-my-bot.service",
 	}
 	if d := cmp.Diff(want, actions(p, home)); d != "" {
 		t.Fatal(d)
 	}
 	apply(t, p, m)
-	if want := []string{"reload", "enable agentd-my--bot-triage.timer", "start agentd-my--bot-triage.timer"}; !slices.Equal(m.calls, want) {
+	if want := []string{"reload", "enable agentd-my--bot-triage.timer agentd--arm-my-bot.service", "start agentd-my--bot-triage.timer"}; !slices.Equal(m.calls, want) {
 		t.Errorf("calls %q, want %q", m.calls, want)
 	}
 
@@ -200,7 +201,7 @@ func TestInstallLifeCycle(t *testing.T) {
 	// Gone from agentd.toml.
 	ws = loadIn(t, dir, "[agent]\nname = \"my-bot\"\n")
 	p = plan(t, ws, target, Options{})
-	if added, changed, removed := p.Count(); added != 0 || changed != 0 || removed != 4 {
+	if added, changed, removed := p.Count(); added != 0 || changed != 0 || removed != 5 {
 		t.Errorf("Count = %d, %d, %d", added, changed, removed)
 	}
 	apply(t, p, m)
@@ -231,6 +232,8 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.active["agentd-my--bot-triage.service"] = true // a job is running
+	other := systemd.Once{Name: systemd.OnceName("2"), Owner: systemd.Owner{Name: systemd.JobName{Agent: "my", Job: "triage"}}}
+	m.onces = []systemd.Once{{Name: systemd.OnceName("1"), Owner: systemd.Owner{Name: systemd.JobName{Agent: "my-bot", Job: "triage"}}}, other}
 
 	if got, err := target.Installed("my-bot"); err != nil || len(got) != 2 {
 		t.Errorf("Installed = %v, %v", got, err)
@@ -248,6 +251,9 @@ func TestUninstall(t *testing.T) {
 	}
 	if len(m.active) > 0 || len(m.enabled) > 0 {
 		t.Errorf("still active %v, enabled %v", m.active, m.enabled)
+	}
+	if !slices.Equal(m.onces, []systemd.Once{other}) {
+		t.Errorf("timers of pending runs: %+v", m.onces)
 	}
 	if p, err := NewRemoval("my-bot", target); err != nil || len(p.Jobs) > 0 {
 		t.Errorf("a second removal: %+v, %v", p, err)
@@ -398,7 +404,7 @@ func TestPlanOfSomeJobs(t *testing.T) {
 	ws := load(t, twoJobs)
 	apply(t, plan(t, ws, target, Options{Jobs: []string{"by-hand", "my-bot/by-hand"}}), nil)
 	p := plan(t, ws, target, Options{Jobs: []string{"triage"}})
-	if a := actions(p, home); len(p.Jobs) != 1 || len(a) != 3 {
+	if a := actions(p, home); len(p.Jobs) != 2 || len(a) != 3 {
 		t.Errorf("plan for triage: %q", a)
 	}
 	if _, err := NewPlan(ws, target, Options{Jobs: []string{"triag"}}); exitcodes.From(err) != exitcodes.NoInput {

@@ -74,6 +74,17 @@ func environment(getenv func(string) string) []string {
 	return env
 }
 
+// folders returns what Env says about agentd's folders.
+func (t Target) folders() []string {
+	var env []string
+	for _, e := range t.Env {
+		if strings.HasPrefix(e, "XDG_") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
 // forUser returns the target with what belongs to the user of system units,
 // instead of to who installs them.
 func (t Target) forUser() (Target, error) {

@@ -13,13 +13,7 @@ import (
 // just-in-time compiler, such as node) and RestrictNamespaces= (breaks the
 // sandboxes that agents bring along).
 func (s Service) hardening() []Entry {
-	entries := []Entry{
-		{"NoNewPrivileges", "yes"},
-		{"LockPersonality", "yes"},
-		{"RestrictRealtime", "yes"},
-		{"RestrictSUIDSGID", "yes"},
-		{"SystemCallArchitectures", "native"},
-	}
+	entries := common()
 	if s.Scope == User {
 		return entries
 	}
@@ -46,6 +40,17 @@ func (s Service) hardening() []Entry {
 		entries = append(entries, Entry{"CapabilityBoundingSet", ""})
 	}
 	return entries
+}
+
+// common returns what every scope enforces.
+func common() []Entry {
+	return []Entry{
+		{"NoNewPrivileges", "yes"},
+		{"LockPersonality", "yes"},
+		{"RestrictRealtime", "yes"},
+		{"RestrictSUIDSGID", "yes"},
+		{"SystemCallArchitectures", "native"},
+	}
 }
 
 // temporary reports whether a private /tmp would hide the path.

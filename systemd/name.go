@@ -2,7 +2,8 @@ package systemd
 
 import "strings"
 
-// JobName names a job and so its units.
+// JobName names a job and so its units. Without a Job it stands for the agent
+// itself, which has a service too: see Arm.
 type JobName struct {
 	Agent, Job string
 }
@@ -13,23 +14,29 @@ func (n JobName) Service() string { return n.base() + ".service" }
 // Timer returns the name of the job's timer unit.
 func (n JobName) Timer() string { return n.base() + ".timer" }
 
-// String returns "agent/job".
-func (n JobName) String() string { return n.Agent + "/" + n.Job }
+// String returns "agent/job", or "agent".
+func (n JobName) String() string {
+	if n.Job == "" {
+		return n.Agent
+	}
+	return n.Agent + "/" + n.Job
+}
 
 // base is agentd-AGENT-JOB. A "-" of the agent is doubled, so that the end of
 // the agent is the first single one, and a-b/c is not a/b-c. (A job never
 // begins with "-".)
 func (n JobName) base() string {
+	if n.Job == "" {
+		return armPrefix + n.Agent
+	}
 	return unitPrefix + strings.ReplaceAll(n.Agent, "-", "--") + "-" + n.Job
 }
 
 const unitPrefix = "agentd-"
 
-// Pattern matches the units of every job of an agent, and maybe those of
-// others: ParseName tells.
-func Pattern(agent string) string {
-	return unitPrefix + strings.ReplaceAll(agent, "-", "--") + "-*"
-}
+// armPrefix begins the names of agents' own services; no job's begins so, as
+// no agent's name begins with "-".
+const armPrefix = "agentd--arm-"
 
 // ParseName returns the job that a unit name stands for; ok is false for a
 // unit that no job can have.
@@ -39,6 +46,9 @@ func ParseName(unit string) (name JobName, ok bool) {
 		if base, ok = strings.CutSuffix(unit, ".service"); !ok {
 			return JobName{}, false
 		}
+	}
+	if agent, ok := strings.CutPrefix(base, armPrefix); ok {
+		return JobName{Agent: agent}, agent != "" && !isTimer
 	}
 	rest, ok := strings.CutPrefix(base, unitPrefix)
 	if !ok {

@@ -28,7 +28,7 @@ func OwnerOf(text []byte) (owner Owner, ok bool) {
 	}
 	s := f.Section(ownerSection)
 	owner.Name = JobName{s.Get("Agent"), s.Get("Job")}
-	if owner.Name.Agent == "" || owner.Name.Job == "" {
+	if owner.Name.Agent == "" || len(s.All("Job")) != 1 { // an empty one is the agent's own
 		return Owner{}, false
 	}
 	// A workspace that cannot be read back only makes the message poorer.

@@ -49,6 +49,15 @@ func Assignment(name, value string) (string, error) {
 	return quoted(name+"="+value, false), nil
 }
 
+// assignment is Assignment for NAME=VALUE.
+func assignment(entry string) (string, error) {
+	name, value, ok := strings.Cut(entry, "=")
+	if !ok {
+		return "", fmt.Errorf("cannot set the variable %q in a unit: no value", name)
+	}
+	return Assignment(name, value)
+}
+
 // Text returns the value of a directive that systemd does not unquote, such as
 // Description=.
 func Text(s string) (string, error) {

@@ -17,7 +17,7 @@ import (
 type JobStatus struct {
 	Name      JobName
 	Installed bool // it has a service unit
-	Enabled   bool // its timer starts with the machine or the session
+	Enabled   bool // its timer (of an agent: its service) starts with the machine or the session
 	Waiting   bool // its timer runs
 	Running   bool // its service runs: a oneshot is "activating" all along
 
@@ -86,7 +86,7 @@ func (c *Conn) states(ctx context.Context, jobs []JobName) ([]JobStatus, map[str
 	for _, u := range list {
 		units[u.Name] = u
 	}
-	enabled, err := c.enabledTimers(ctx)
+	enabled, err := c.enabledUnits(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,7 @@ func (c *Conn) states(ctx context.Context, jobs []JobName) ([]JobStatus, map[str
 		out[i] = JobStatus{
 			Name:      j,
 			Installed: service.LoadState == "loaded",
-			Enabled:   enabled[j.Timer()],
+			Enabled:   enabled[j.Timer()] || j.Job == "" && enabled[j.Service()],
 			Waiting:   timer.LoadState == "loaded" && timer.ActiveState == "active",
 			// A oneshot is "activating" from its start to its end.
 			Running: slices.Contains([]string{"activating", "active", "deactivating"}, service.ActiveState),
@@ -105,25 +105,33 @@ func (c *Conn) states(ctx context.Context, jobs []JobName) ([]JobStatus, map[str
 	return out, units, nil
 }
 
-// enabledTimers returns the timers that timers.target wants. It looks at the
-// links, which is all that "enabled" means: asked for it, systemd reads every
-// unit file there is.
-func (c *Conn) enabledTimers(ctx context.Context) (map[string]bool, error) {
+// enabledUnits returns the units that the targets of agentd's units want. It
+// looks at the links, which is all that "enabled" means: asked for it, systemd
+// reads every unit file there is.
+func (c *Conn) enabledUnits(ctx context.Context) (map[string]bool, error) {
 	dirs, err := c.UnitPath(ctx)
 	if err != nil {
 		return nil, err
 	}
 	enabled := map[string]bool{}
 	for _, dir := range dirs {
-		links, err := os.ReadDir(filepath.Join(dir, "timers.target.wants"))
-		if err != nil {
-			continue // not there, or not for us to see
-		}
-		for _, l := range links {
-			enabled[l.Name()] = true
+		for _, wants := range WantsFolders() {
+			links, err := os.ReadDir(filepath.Join(dir, wants))
+			if err != nil {
+				continue // not there, or not for us to see
+			}
+			for _, l := range links {
+				enabled[l.Name()] = true
+			}
 		}
 	}
 	return enabled, nil
+}
+
+// WantsFolders returns the folders, in one of units, that the links are in
+// which enable agentd's units.
+func WantsFolders() []string {
+	return []string{"timers.target.wants", "default.target.wants", "multi-user.target.wants"}
 }
 
 func (c *Conn) detail(ctx context.Context, s *JobStatus, service, timer dbus.UnitStatus) error {

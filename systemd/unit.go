@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ type Service struct {
 	Start       time.Duration // a whole run may take this long; 0: no limit
 	Stop        time.Duration // an orderly stop may take this long
 	Scope       Scope
-	User        string // User= in the system scope; "" is root
+	User        string // who runs it in the system scope; "" is root
 	Version     int    // of the systemd that reads the unit; 0: unknown
 
 	Hardening     bool
@@ -61,8 +62,9 @@ func (s Service) Bytes() ([]byte, error) {
 		}}},
 	}
 	service := f.Section("Service")
-	if s.Scope == System && s.User != "" {
-		name, err := Text(s.User)
+	if s.Scope == System {
+		// root too: without User= there is no HOME, and so none of agentd's folders.
+		name, err := Text(cmp.Or(s.User, "root"))
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,13 @@ func timer() Timer {
 	}
 }
 
+func arm(scope Scope) Arm {
+	return Arm{
+		Agent: "my-bot", Workspace: "/home/bob/agents/bob", Agentd: "/home/bob/my bin/agentd", Scope: scope,
+		Env: []string{"XDG_STATE_HOME=/home/bob/the state"},
+	}
+}
+
 // full is a service with everything in it.
 func full(scope Scope) Service {
 	s := service()
@@ -44,6 +51,7 @@ func full(scope Scope) Service {
 func TestGolden(t *testing.T) {
 	for name, unit := range map[string]interface{ Bytes() ([]byte, error) }{
 		"user.service": service(), "system.service": full(System), "user.timer": timer(),
+		"user-arm.service": arm(User), "system-arm.service": arm(System),
 	} {
 		got, err := unit.Bytes()
 		if err != nil {
@@ -226,6 +234,26 @@ func TestVerify(t *testing.T) {
 		if c := verify(t, User, map[string][]byte{s.Name.Service(): one, tm.Name.Timer(): two}); c != "" {
 			t.Fatalf("with %q systemd says:\n%s\n%s", text, c, one)
 		}
+	}
+}
+
+// An agent's own unit takes any path of the program.
+func TestVerifyArm(t *testing.T) {
+	for _, program := range []string{"/usr/bin/env", "/usr/bin/it's", `/a "b" \c`} {
+		a := arm(User)
+		a.Agentd = program
+		text, err := a.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := verify(t, User, map[string][]byte{JobName{Agent: a.Agent}.Service(): text}); c != "" {
+			t.Errorf("with %q systemd says:\n%s\n%s", program, c, text)
+		}
+	}
+	a := arm(User)
+	a.Env = []string{"XDG_STATE_HOME=/\x01"}
+	if text, err := a.Bytes(); err == nil {
+		t.Errorf("a control character in a variable:\n%s", text)
 	}
 }
 
