@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"agentd/backend"
 	"agentd/exitcodes"
@@ -68,7 +70,10 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 	}
 	if o.runID != "" {
 		if err := history.CheckRunID(o.runID); err != nil {
-			return exitcodes.Errorf(exitcodes.Usage, "%w", err)
+			return err
+		}
+		if err := endWithParent(); err != nil {
+			return err
 		}
 	}
 	ws, job, err := a.job(args[0])
@@ -97,6 +102,16 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 		req.Session = o.resume
 	}
 	return a.finish(a.runner(folders).Run(cmd.Context(), req))
+}
+
+// endWithParent has the kernel send SIGTERM when the run script is killed in a
+// way that it cannot pass on.
+func endWithParent() error {
+	runtime.LockOSThread() // the signal is tied to this thread
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
+		return exitcodes.Errorf(exitcodes.Software, "cannot tie agentd to its script: %w", err)
+	}
+	return nil
 }
 
 func (a *App) runner(folders workspace.Folders) *runner.Runner {
