@@ -41,20 +41,6 @@ func oneOf(words ...string) check {
 	}
 }
 
-// agentCLIs are programs whose output agentd cannot read yet.
-var agentCLIs = [...]string{
-	"claude", "codex", "gemini", "opencode", "gptme", "goose", "aider", "copilot", "cursor-agent", "qwen", "crush", "amp",
-}
-
-func checkBackend(s string) error {
-	for _, name := range agentCLIs {
-		if s == name {
-			return fmt.Errorf("not supported yet; run it with backend = \"command\" and command = [%q, ...]", name)
-		}
-	}
-	return oneOf("builtin", "command")(s)
-}
-
 func checkPath(s string) error {
 	switch {
 	case s == "":

@@ -10,7 +10,13 @@ import (
 
 // checkDefaults checks what does not depend on a job, for a file without jobs.
 func (d *draft) checkDefaults(l *loader) {
-	if s, ok := d.at["model"]; ok && d.Model != "" {
+	backend, said := d.at["backend"]
+	if said && !l.found.wrong[backend.value] {
+		if err := l.checkBackend(d.Backend); err != nil {
+			l.found.mistake(backend.value, "backend %s: %v", quote(d.Backend), err)
+		}
+	}
+	if s, ok := d.at["model"]; ok && d.Model != "" && !d.External() {
 		if err := l.checkModel(d.Model); err != nil {
 			l.found.mistake(s.value, "model %s: %v", quote(d.Model), err)
 		}
@@ -42,18 +48,25 @@ func (d *draft) checkPromptChoice(f *findings) {
 // checkWork checks prompt, backend, model and command.
 func (d *draft) checkWork(l *loader) {
 	f := l.found
-	if d.Model != "" {
+	s, said := d.at["backend"]
+	if said && !f.wrong[s.value] {
+		if err := l.checkBackend(d.Backend); err != nil {
+			f.mistake(s.value, "backend %s: %v", quote(d.Backend), err)
+		}
+	}
+	if d.Model != "" && !(said && d.External()) {
 		if err := l.checkModel(d.Model); err != nil {
 			f.mistake(d.pos("model"), "model %s: %v", quote(d.Model), err)
 		}
 	}
-	if s, said := d.at["backend"]; said && f.wrong[s.value] {
-		return // what else is needed depends on it
-	}
-	if d.Backend == "command" {
+	switch {
+	case said && f.wrong[s.value]: // what else is needed depends on it
+	case d.Backend == commandBackend:
 		d.checkCommand(f)
-	} else {
+	case d.Backend == builtinBackend:
 		d.checkBuiltin(f)
+	default:
+		d.checkExternal(l)
 	}
 }
 
@@ -64,20 +77,28 @@ func (d *draft) lacks(f *findings, key string) bool {
 }
 
 func (d *draft) checkBuiltin(f *findings) {
-	where := "jobs." + d.Name
+	d.needsPrompt(f)
+	if model, said := d.at["model"]; said && d.Model == "" && !f.wrong[model.value] {
+		f.mistake(model.value, "model is empty")
+	} else if d.lacks(f, "model") {
+		f.mistake(d.pos("."), `jobs.%s needs a model, such as model = "anthropic/claude-sonnet-4-5"`, d.Name)
+	}
+	d.refuseCommand(f)
+}
+
+func (d *draft) needsPrompt(f *findings) {
 	_, hasFile := d.at["prompt_file"]
 	prompt, hasPrompt := d.at["prompt"]
 	switch {
 	case d.lacks(f, "prompt") && d.lacks(f, "prompt_file"):
-		f.mistake(d.pos("."), "%s needs a prompt or a prompt_file", where)
+		f.mistake(d.pos("."), "jobs.%s needs a prompt or a prompt_file", d.Name)
 	case hasPrompt && !hasFile && strings.TrimSpace(d.Prompt) == "" && !f.wrong[prompt.value]:
 		f.mistake(prompt.value, "prompt is empty")
 	}
-	if model, said := d.at["model"]; said && d.Model == "" && !f.wrong[model.value] {
-		f.mistake(model.value, "model is empty")
-	} else if d.lacks(f, "model") {
-		f.mistake(d.pos("."), `%s needs a model, such as model = "anthropic/claude-sonnet-4-5"`, where)
-	}
+}
+
+// refuseCommand refuses what only the command backend has a use for.
+func (d *draft) refuseCommand(f *findings) {
 	for _, key := range []string{"command", "prompt_via"} {
 		if s, said := d.at[key]; said && s.own {
 			f.mistake(s.key, `%s is only for backend = "command"`, key)

@@ -135,8 +135,8 @@ func whatFields() []field[draft] {
 	return []field[draft]{
 		{"prompt", "text", "", "what the agent is asked to do", text(func(d *draft) *string { return &d.Prompt })},
 		{"prompt_file", "text", "", "file with the prompt, relative to the workspace; instead of prompt", text(func(d *draft) *string { return &d.PromptFile }, checkPath)},
-		{"backend", "text", "builtin", "what does the work: builtin (agentd's own engine) or command (any program)", text(func(d *draft) *string { return &d.Backend }, checkBackend)},
-		{"model", "text", "", "the model as provider/model", text(func(d *draft) *string { return &d.Model })},
+		{"backend", "text", "builtin", "what does the work: builtin (agentd's own engine), command (any program), or an agent CLI such as claude or codex", text(func(d *draft) *string { return &d.Backend })},
+		{"model", "text", "", "the model as provider/model; for an agent CLI also in its own words", text(func(d *draft) *string { return &d.Model })},
 		{"command", "list of texts", "", "for backend = \"command\": the program and its arguments; no shell reads them", texts(func(d *draft) *[]string { return &d.Command })},
 		{"prompt_via", "text", "stdin", "how a program gets the prompt: stdin, arg (last argument) or file (its path is the last argument)", text(func(d *draft) *string { return &d.PromptVia }, oneOf("stdin", "arg", "file"))},
 		{"env_files", "list of texts", ".env and .env.local where they exist", "files of KEY=VALUE lines, relative to the workspace, read as data; one that may be missing starts with - or ends in .local", texts(func(d *draft) *[]string { return &d.EnvFiles }, checkEnvFile)},

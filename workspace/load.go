@@ -124,7 +124,7 @@ func parse(path string, doc []byte) (loaded, *findings) {
 		return loaded{}, found
 	}
 	l := loader{found: found, ws: &Workspace{
-		Dir: filepath.Dir(path), File: path, Providers: map[string]Provider{}, LaneSlots: map[string]int{},
+		Dir: filepath.Dir(path), File: path, Providers: map[string]Provider{}, Backends: map[string]Backend{}, LaneSlots: map[string]int{},
 	}}
 	l.read(root)
 	if len(found.mistakes) == 0 {

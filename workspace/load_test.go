@@ -106,6 +106,41 @@ base_url = "http://localhost:8080/v1"
 api_key_file = "secret/key"
 headers = { X-Team = "agents" }
 done_is_terminal = true
+
+[backends.house]
+tried = "1.0"
+command = ["house", "run"]
+permissions = ["--all"]
+model = ["-m", "{model}"]
+model_provider = "house"
+max_steps = ["--steps", "{max_steps}"]
+max_cost = ["--usd", "{max_cost}"]
+prompt_via = "arg"
+prompt_args = ["-p", "{prompt}"]
+retries = 2
+session = "preset"
+session_kept = "success"
+session_lost = ['^session not found']
+new = ["--new", "{session}"]
+resume = ["--resume", "{session}"]
+transcript = "~/.house/{session}.log"
+state = ["$HOUSE_HOME", "~/.house"]
+state_slots = 2
+state_wait = "1m"
+output = "codex"
+judge_text = true
+exit_codes = { 9 = "quota" }
+patterns = [{ match = '^house limit', code = "rate_limited" }]
+startup_timeout = "1m"
+idle_timeout = "2m"
+linger = "3s"
+env = { A = "{retries}" }
+env_as_root = { B = "1" }
+allow_env = ["HOUSE_*"]
+drop_env = ["C"]
+files = { "house.json" = '{"retries":{retries}}' }
+credentials = ["$HOUSE_KEY"]
+version = ["--version"]
 `
 
 func TestLoadReadsEveryKey(t *testing.T) {
@@ -124,6 +159,18 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	want := &Workspace{
 		Dir: dir, File: filepath.Join(dir, FileName), Agent: "bob", Description: "Looks after the issues",
 		LaneSlots: map[string]int{"shared": 3},
+		Backends: map[string]Backend{"house": {
+			Name: "house", Tried: "1.0", Command: []string{"house", "run"}, Permissions: []string{"--all"},
+			Model: []string{"-m", "{model}"}, ModelProvider: "house", MaxSteps: []string{"--steps", "{max_steps}"}, MaxCost: []string{"--usd", "{max_cost}"},
+			PromptVia: "arg", PromptArgs: []string{"-p", "{prompt}"}, Retries: 2,
+			Session: "preset", SessionKept: "success", SessionLost: []string{"^session not found"},
+			New: []string{"--new", "{session}"}, Resume: []string{"--resume", "{session}"}, Transcript: "~/.house/{session}.log",
+			State: []string{"$HOUSE_HOME", "~/.house"}, StateSlots: 2, StateWait: time.Minute,
+			Output: "codex", Judge: true, ExitCodes: map[int]string{9: "quota"}, Patterns: []Pattern{{Match: "^house limit", Code: "rate_limited"}},
+			StartupTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Linger: 3 * time.Second,
+			Env: map[string]string{"A": "{retries}"}, EnvAsRoot: map[string]string{"B": "1"}, AllowEnv: []string{"HOUSE_*"}, DropEnv: []string{"C"},
+			Files: map[string]string{"house.json": `{"retries":{retries}}`}, Credentials: []string{"$HOUSE_KEY"}, Version: []string{"--version"},
+		}},
 		Providers: map[string]Provider{
 			"anthropic": {Name: "anthropic", APIKeyEnv: "OTHER_KEY"},
 			"house": {
@@ -156,6 +203,13 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			Unit:     Unit{TasksMax: "10%", Hardening: true, OnFailure: []string{"a.service", "b.target"}},
 		}},
 	}
+	house := want.Backends["house"]
+	base, err := backendBase("house")
+	if err != nil {
+		t.Fatal(err)
+	}
+	house.Patterns = append(house.Patterns, base.Patterns...)
+	want.Backends["house"] = house
 	if diff := cmp.Diff(want, ws); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}

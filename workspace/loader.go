@@ -36,7 +36,7 @@ func laneFields() []field[lane] {
 	}
 }
 
-var topTables = [...]string{"agent", "defaults", "jobs", "lanes", "providers"}
+var topTables = [...]string{"agent", "backends", "defaults", "jobs", "lanes", "providers"}
 
 func (l *loader) read(root *node) {
 	for _, name := range root.names {
@@ -56,6 +56,9 @@ func (l *loader) read(root *node) {
 	if e := root.get("providers"); e != nil {
 		l.readProviders(e.value)
 	}
+	if e := root.get("backends"); e != nil {
+		l.readBackends(e.value)
+	}
 	lanes := map[string]*entry{}
 	if e := root.get("lanes"); e != nil {
 		lanes = l.readLanes(e.value)
@@ -74,7 +77,7 @@ func (l *loader) read(root *node) {
 
 func topHeader(name string) string {
 	switch name {
-	case "jobs", "lanes", "providers":
+	case "backends", "jobs", "lanes", "providers":
 		return name + ".NAME"
 	}
 	return name

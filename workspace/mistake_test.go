@@ -132,10 +132,7 @@ func TestMistakes(t *testing.T) {
 		{"provider alone", jobHead + "[jobs.b]\nprompt = \"p\"\nmodel = \"openai\"", []string{`8:9 model "openai": names no model: write "openai/MODEL"`}},
 		{"script", jobHead + "[jobs.b]\nprompt = \"p\"\nmodel = \"rehearsal/x.toml\"", []string{`8:9 model "rehearsal/x.toml": the script "x.toml" does not exist`}},
 
-		{"agent CLI", jobHead + "backend = \"claude\"", []string{
-			`6:11 backend "claude": not supported yet; run it with backend = "command" and command = ["claude", ...]`,
-		}},
-		{"backend", jobHead + "backend = \"comand\"", []string{`6:11 backend "comand": did you mean "command"? It is one of "builtin" or "command"`}},
+		{"backend", jobHead + "backend = \"comand\"", []string{`6:11 backend "comand": did you mean "command"? It is one of "builtin", "command", "aider", "amp", "claude", "codex", "copilot", "crush", "cursor-agent", "gemini", "goose", "gptme", "opencode" or "qwen"`}},
 		{"no command", jobHead + "backend = \"command\"", []string{`6:11 jobs.triage needs a command, such as command = ["prog", "arg"]`}},
 		{"empty command", jobHead + "backend = \"command\"\ncommand = []", []string{"7:11 command must name a program"}},
 		{"command of builtin", jobHead + "command = [\"x\"]", []string{`6:1 command is only for backend = "command"`}},

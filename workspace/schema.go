@@ -100,7 +100,8 @@ func Keys() []KeyDoc {
 		docs = appendDocs(docs, "jobs.NAME."+s.name, s.fields)
 	}
 	docs = appendDocs(docs, "lanes.NAME", laneFields())
-	return appendDocs(docs, "providers.NAME", providerFields())
+	docs = appendDocs(docs, "providers.NAME", providerFields())
+	return appendDocs(docs, "backends.NAME", backendFields())
 }
 
 func appendDocs[T any](docs []KeyDoc, table string, fields []field[T]) []KeyDoc {

@@ -22,8 +22,9 @@ type Workspace struct {
 	Description string
 	Jobs        []*Job // in file order
 	Providers   map[string]Provider
-	LaneSlots   map[string]int // from [lanes.NAME]
-	Warnings    []Mistake      // allowed, but probably not what was meant
+	Backends    map[string]Backend // from [backends.NAME], over the preset of that name
+	LaneSlots   map[string]int     // from [lanes.NAME]
+	Warnings    []Mistake          // allowed, but probably not what was meant
 }
 
 // Job is one job with all defaults filled in. Its fields are those of
@@ -43,7 +44,7 @@ type Job struct {
 	Prompt     string // XOR PromptFile
 	PromptFile string // as written; ReadPrompt reads it
 
-	Backend   string // "builtin" or "command"
+	Backend   string // "builtin", "command" or the name of an agent CLI
 	Model     string // "provider/model"
 	Command   []string
 	PromptVia string // "stdin", "arg" or "file"
