@@ -21,8 +21,13 @@ func TestMain(m *testing.M) {
 // TestScripts runs the sessions under testdata/script. Each has a HOME of its
 // own and no systemd; EXIT codes are checked with "exits CODE agentd ...".
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	testscript.Run(t, params("testdata/script"))
+}
+
+// params is the world that the scripts of a folder run in.
+func params(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -35,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
 		},
-	})
+	}
 }
 
 // exits CODE PROGRAM ARG... runs the program and checks its exit status.

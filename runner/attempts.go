@@ -34,7 +34,7 @@ func (w *run) attempts(ctx context.Context) error {
 		if wait > w.job.Resume.MaxWait {
 			return w.leavePending(outcome, failed)
 		}
-		if err := w.pause(ctx, outcome, wait); err != nil {
+		if err := w.pause(ctx, outcome, wait, failed); err != nil {
 			return err
 		}
 	}
@@ -121,8 +121,9 @@ func (w *run) cooldown(o backend.Outcome) time.Duration {
 }
 
 // pause releases the lane for the wait, so that others may use it, and takes it
-// again.
-func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration) error {
+// again. If somebody else has it then, the run is pending and ends as its last
+// attempt did: failed.
+func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration, failed error) error {
 	w.releaseLane()
 	reason := o.Code.String()
 	if !o.ResetAt.IsZero() {
@@ -138,7 +139,8 @@ func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration) 
 	}
 	err := w.takeLane(ctx, w.job.LaneWait)
 	if _, busy := errors.AsType[*lanes.Busy](err); busy {
-		return w.leavePending(o, err)
+		w.out.timed("%v", err)
+		return w.leavePending(o, failed)
 	}
 	return err
 }
