@@ -48,5 +48,22 @@ func (b *Busy) describe(o Owner) string {
 	return fmt.Sprintf("%s (%s) since %s, %v", who, strings.Join(parts, ", "), o.Since.Local().Format(time.DateTime), held)
 }
 
+// dyingLimit is how long even one who does not wait gives a lane whose holder
+// is dead or not on record. A holder that was killed while it started a program
+// leaves its lock to that program until this has come up or died too; that takes
+// milliseconds.
+const dyingLimit = 2 * time.Second
+
+// dying reports whether a holder is about to go: what holds the lock is not
+// the process that took it.
+func (b *Busy) dying() bool {
+	for _, h := range b.Holders {
+		if h.Process.PID == 0 || !h.Process.Alive() {
+			return true
+		}
+	}
+	return false
+}
+
 // ExitCode returns LaneBusy.
 func (b *Busy) ExitCode() exitcodes.Code { return exitcodes.LaneBusy }

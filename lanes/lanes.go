@@ -88,8 +88,13 @@ func (d Dir) Acquire(ctx context.Context, r Request) (*Held, error) {
 		return nil, d.refuse(r.Name, err)
 	}
 	h, err := d.try(ctx, r)
-	if busy, ok := errors.AsType[*Busy](err); ok && r.Wait > 0 {
-		return d.wait(ctx, r, busy)
+	if busy, ok := errors.AsType[*Busy](err); ok {
+		if busy.dying() {
+			r.Wait = max(r.Wait, dyingLimit)
+		}
+		if r.Wait > 0 {
+			return d.wait(ctx, r, busy)
+		}
 	}
 	return h, err
 }

@@ -158,8 +158,10 @@ func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	w.held = held
-	if former := held.Former(); former != nil {
-		return w.endLeftovers(ctx, former.RunID)
+	for _, former := range held.Formers() {
+		if err := w.endLeftovers(ctx, former.RunID); err != nil {
+			return err
+		}
 	}
 	return nil
 }
