@@ -31,7 +31,7 @@ func Scheduled(job *workspace.Job) bool {
 
 // Artifacts returns the files of a job: run.sh, the service and, if the job is
 // Scheduled, the timer.
-func (t Target) Artifacts(job *workspace.Job) ([]Artifact, error) {
+func (t Target) Artifacts(ws *workspace.Workspace, job *workspace.Job) ([]Artifact, error) {
 	name := NameOf(job)
 	t, err := t.forUser()
 	if err != nil {
@@ -44,7 +44,9 @@ func (t Target) Artifacts(job *workspace.Job) ([]Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := t.serviceOf(job).Bytes()
+	unit := t.serviceOf(job)
+	unit.Credentials = t.credentials(ws, job)
+	service, err := unit.Bytes()
 	if err != nil {
 		return nil, err
 	}

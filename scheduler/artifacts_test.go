@@ -51,7 +51,7 @@ jitter = "2m"
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := target.Artifacts(job)
+		files, err := target.Artifacts(ws, job)
 		if err != nil {
 			t.Fatal(err)
 		}

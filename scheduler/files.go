@@ -186,6 +186,7 @@ func unlink(path string) {
 func removeEmpty(dir string, t Target) {
 	for range 4 {
 		switch base := filepath.Base(dir); {
+		case strings.HasSuffix(dir, ".d") && filepath.Dir(dir) == t.UnitDir: // drop-ins
 		case dir == t.UnitDir && t.Scope == systemd.System, dir == filepath.Dir(t.Data):
 			return
 		case strings.HasPrefix(dir, t.Data), base == "systemd", base == "user", base == "timers":

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"agentd/systemd"
 )
@@ -62,8 +63,23 @@ func (t Target) candidates(agent string) ([]candidate, error) {
 		return nil, err
 	}
 	for _, e := range units {
-		if name, ok := systemd.ParseName(e.Name()); ok && name.Agent == agent {
-			list = append(list, candidate{filepath.Join(t.UnitDir, e.Name()), name})
+		unit, isFolder := strings.CutSuffix(e.Name(), ".d")
+		name, ok := systemd.ParseName(unit)
+		if !ok || name.Agent != agent {
+			continue
+		}
+		path := filepath.Join(t.UnitDir, e.Name())
+		if !isFolder {
+			list = append(list, candidate{path, name})
+			continue
+		}
+		// Drop-ins are a person's, but for those with agentd's mark.
+		dropIns, err := entries(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range dropIns {
+			list = append(list, candidate{filepath.Join(path, d.Name()), name})
 		}
 	}
 	return list, nil

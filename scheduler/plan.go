@@ -125,7 +125,7 @@ func NewPlan(ws *workspace.Workspace, target Target, o Options) (*Plan, error) {
 	}
 	p := &Plan{Agent: ws.Agent, Target: target}
 	for _, job := range jobs {
-		artifacts, err := target.Artifacts(job)
+		artifacts, err := target.Artifacts(ws, job)
 		if err != nil {
 			return nil, err
 		}

@@ -231,6 +231,14 @@ func TestUninstall(t *testing.T) {
 	if err := putStamp(stamp, time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
+	// Drop-ins: one with the mark of agentd, one of a person.
+	unit, err := os.ReadFile(filepath.Join(target.UnitDir, "agentd-my--bot-triage.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(target.UnitDir, "agentd-my--bot-triage.service.d/agentd.conf"), string(unit), 0o600)
+	mine := filepath.Join(target.UnitDir, "agentd-my--bot-by-hand.service.d/mine.conf")
+	writeFile(t, mine, "[Service]\nNice=5\n", 0o600)
 	m.active["agentd-my--bot-triage.service"] = true // a job is running
 	other := systemd.Once{Name: systemd.OnceName("2"), Owner: systemd.Owner{Name: systemd.JobName{Agent: "my", Job: "triage"}}}
 	m.onces = []systemd.Once{{Name: systemd.OnceName("1"), Owner: systemd.Owner{Name: systemd.JobName{Agent: "my-bot", Job: "triage"}}}, other}
@@ -243,6 +251,12 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, p, m)
+	if _, err := os.Stat(mine); err != nil {
+		t.Errorf("a person's drop-in went: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Dir(mine)); err != nil { // is left
+		t.Fatal(err)
+	}
 	after := tree(t, home)
 	delete(before, ".local/share/systemd/timers") // was empty, and made for stamps
 	delete(before, ".local/share/systemd")

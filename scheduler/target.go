@@ -16,6 +16,7 @@ import (
 type Target struct {
 	Scope    systemd.Scope
 	UnitDir  string   // for units
+	Config   string   // the user's XDG_CONFIG_HOME; "" in the system scope
 	StampDir string   // where this scope's systemd remembers when timers fired
 	Data     string   // for run.sh: Data/AGENT/JOB/run.sh
 	State    string   // agentd's state folder; with a User, that in the user's home is taken
@@ -58,6 +59,9 @@ func NewTarget(scope systemd.Scope, folders workspace.Folders, agentd string, ge
 			base = filepath.Join(home, d.home)
 		}
 		*d.to = filepath.Join(base, d.path)
+		if d.variable == "XDG_CONFIG_HOME" {
+			t.Config = base
+		}
 	}
 	return t, nil
 }

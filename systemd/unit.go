@@ -24,6 +24,8 @@ type Service struct {
 	User        string // who runs it in the system scope; "" is root
 	Version     int    // of the systemd that reads the unit; 0: unknown
 
+	Credentials []Credential
+
 	Hardening     bool
 	NetworkOnline bool
 	OnFailure     []string // unit names, specifiers allowed
@@ -32,6 +34,13 @@ type Service struct {
 	TasksMax      string
 	Nice          int
 	IOClass       string
+}
+
+// Credential is a secret that systemd hands to a service.
+type Credential struct {
+	Name      string
+	Path      string // absolute; "" has systemd look in its credential stores
+	Encrypted bool   // for this machine, by systemd-creds
 }
 
 // Timer is what a job's timer unit depends on.
@@ -80,14 +89,42 @@ func (s Service) Bytes() ([]byte, error) {
 		Entry{"TimeoutStopSec", span(s.Stop)},
 		// run.sh passes SIGTERM on to agentd, which ends what it started.
 		Entry{"KillMode", "mixed"},
+		// No Restart=: agentd itself resumes what may be tried again, in the same
+		// session and not before the reset. The list below is for those who add it.
+		// No StateDirectory=: what agentd keeps is one for all jobs, and its own to make.
 		Entry{"SuccessExitStatus", codes(exitcodes.AgainNextTime)},
 		Entry{"RestartPreventExitStatus", codes(exitcodes.AgainNever, exitcodes.AgainPerson)},
 	)
+	for _, c := range s.Credentials {
+		e, err := c.entry()
+		if err != nil {
+			return nil, err
+		}
+		service.Entries = append(service.Entries, e)
+	}
 	service.Entries = append(service.Entries, s.limits()...)
 	if s.Hardening {
 		service.Entries = append(service.Entries, s.hardening()...)
 	}
 	return sealed(f, s.Name, s.Workspace)
+}
+
+func (c Credential) entry() (Entry, error) {
+	key := "LoadCredential"
+	if c.Encrypted {
+		key = "LoadCredentialEncrypted"
+	}
+	if strings.ContainsAny(c.Name, "%:/ \t\n") || c.Name == "" {
+		return Entry{}, fmt.Errorf("cannot load the credential %q: not a name", c.Name)
+	}
+	if c.Path == "" {
+		return Entry{key, c.Name}, nil
+	}
+	path, err := Text(c.Path)
+	if err != nil {
+		return Entry{}, fmt.Errorf("cannot load the credential %s: %w", c.Name, err)
+	}
+	return Entry{key, c.Name + ":" + path}, nil
 }
 
 // trigger returns what run.sh is told of who starts it. Since 252 systemd tells

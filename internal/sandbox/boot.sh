@@ -59,6 +59,10 @@ hostname sandbox
 rm -rf "$root"/etc/systemd/system/*.wants "$root"/etc/systemd/system/*.timer
 mkdir -p "$root/mnt"
 
+# As systemd has it on a machine of its own: what it mounts for a service, its
+# credentials for one, is mounted from a namespace beside the service's.
+mount --make-rshared "$root"
+
 cd "$root"
 exec env -i container=agentd-sandbox PATH=/usr/sbin:/usr/bin:/sbin:/bin \
   chroot "$root" /lib/systemd/systemd --system --unit=multi-user.target \
