@@ -151,8 +151,12 @@ func TestRunStopsTheWholeTree(t *testing.T) {
 // them one by one may see none alive.
 func TestRunEndsAChainOfForks(t *testing.T) {
 	for _, link := range []string{"", "sleep 0.003; "} {
+		script := filepath.Join(t.TempDir(), "chain")
+		if err := os.WriteFile(script, []byte("trap '' TERM\n"+link+"sh \"$0\" &\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		for range 2 {
-			spec := sh("trap '' TERM; echo $$; f() { " + link + "(f &); }; f >/dev/null 2>&1")
+			spec := sh("echo $$; sh " + script + " >/dev/null 2>&1 &")
 			spec.Grace = 10 * time.Millisecond
 			res, out := run(t, t.Context(), spec)
 			session, err := strconv.Atoi(strings.TrimSpace(out))
