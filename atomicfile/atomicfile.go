@@ -14,13 +14,19 @@ import (
 // folder, syncs it, renames it over path and syncs the folder. On failure path
 // is as it was and the temporary file is gone.
 func Write(path string, data []byte, perm fs.FileMode) error {
-	return write(path, data, perm, os.Rename)
+	return write(path, data, perm, true, os.Rename)
+}
+
+// WriteVolatile is like Write for what need not outlive a crash of the machine:
+// a reader still sees the old content or the new, but nothing is synced.
+func WriteVolatile(path string, data []byte, perm fs.FileMode) error {
+	return write(path, data, perm, false, os.Rename)
 }
 
 // Create is like Write, but fails with an error that is fs.ErrExist if path
 // exists already.
 func Create(path string, data []byte, perm fs.FileMode) error {
-	return write(path, data, perm, func(from, to string) error {
+	return write(path, data, perm, true, func(from, to string) error {
 		if err := os.Link(from, to); err != nil {
 			return err
 		}
@@ -28,7 +34,7 @@ func Create(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-func write(path string, data []byte, perm fs.FileMode, place func(from, to string) error) (err error) {
+func write(path string, data []byte, perm fs.FileMode, durable bool, place func(from, to string) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".agentd-*.tmp")
 	if err != nil {
@@ -48,14 +54,19 @@ func write(path string, data []byte, perm fs.FileMode, place func(from, to strin
 	if err = f.Chmod(perm); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
-		return err
+	if durable {
+		if err = f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err = place(f.Name(), path); err != nil {
 		return err
 	}
 	if err = f.Close(); err != nil {
 		return err
+	}
+	if !durable {
+		return nil
 	}
 	return SyncDir(dir)
 }

@@ -14,6 +14,9 @@ func TestWriteReplacesWholeWithMode(t *testing.T) {
 		data string
 		perm fs.FileMode
 	}{{"one", 0o600}, {"two, longer", 0o644}, {"", 0o400}} {
+		if err := WriteVolatile(path, []byte("something else"), 0o666); err != nil {
+			t.Fatal(err)
+		}
 		if err := Write(path, []byte(tt.data), tt.perm); err != nil {
 			t.Fatal(err)
 		}

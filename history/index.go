@@ -111,10 +111,12 @@ func createDB(path string) (*index, error) {
 	return ix, nil
 }
 
+// openDB opens the database without syncs: should a crash of the machine damage
+// it, it is made anew.
 func openDB(path string) (*index, error) {
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(5000)", "journal_mode(wal)", "synchronous(normal)"},
+		"_pragma": {"busy_timeout(5000)", "journal_mode(wal)", "synchronous(off)"},
 	}.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {

@@ -76,6 +76,16 @@ func (r *Run) SetCode(c exitcodes.Code) { r.Code, r.Name = &c, c.String() }
 // SetCode ends the attempt with c.
 func (a *Attempt) SetCode(c exitcodes.Code) { a.Code, a.Name = &c, c.String() }
 
+// EndAttempts ends an attempt that has no end yet with c.
+func (r *Run) EndAttempts(c exitcodes.Code, at time.Time) {
+	for i := range r.Attempts {
+		if a := &r.Attempts[i]; a.EndedAt == nil {
+			a.EndedAt = &at
+			a.SetCode(c)
+		}
+	}
+}
+
 // Open reports whether the record was not closed yet.
 func (r *Run) Open() bool { return r.EndedAt == nil }
 

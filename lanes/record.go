@@ -163,7 +163,7 @@ func (d Dir) writeRecord(name string, n int, r record) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(d.recordFile(name, n), append(data, '\n'), 0o600)
+	return atomicfile.WriteVolatile(d.recordFile(name, n), append(data, '\n'), 0o600)
 }
 
 func (d Dir) removeRecord(name string, n int) error {

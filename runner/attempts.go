@@ -51,7 +51,7 @@ func (w *run) attempt(ctx context.Context) (backend.Outcome, error) {
 	defer s.Close()
 
 	n := len(w.record.Attempts) + 1
-	w.record.Attempts = append(w.record.Attempts, history.Attempt{N: n, Backend: w.job.Backend, StartedAt: w.Now()})
+	w.record.Attempts = append(w.record.Attempts, history.Attempt{N: n, Backend: w.job.Backend, Model: w.job.Model, StartedAt: w.Now()})
 	if err := s.AttemptStarted(w.record.RunID, n, w.job.Backend, w.job.Model); err != nil {
 		return backend.Outcome{}, err
 	}
@@ -85,7 +85,7 @@ func (w *run) attempt(ctx context.Context) (backend.Outcome, error) {
 	if err := s.AttemptEnded(w.record.RunID, n, outcome.Code, outcome.Requests, outcome.Replays, outcome.Usage); err != nil {
 		return outcome, err
 	}
-	return outcome, w.store.Save(w.record)
+	return outcome, nil
 }
 
 // note puts the outcome of attempt n into the record.
@@ -124,6 +124,9 @@ func (w *run) cooldown(o backend.Outcome) time.Duration {
 // again. If somebody else has it then, the run is pending and ends as its last
 // attempt did: failed.
 func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration, failed error) error {
+	if err := w.store.Save(w.record); err != nil {
+		return err
+	}
 	w.releaseLane()
 	reason := o.Code.String()
 	if !o.ResetAt.IsZero() {
@@ -171,7 +174,9 @@ func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
 func (w *run) endLeftovers(ctx context.Context, runID string) error {
 	ended, err := process.EndMarked(ctx, runID, w.job.Grace)
 	if err != nil {
-		w.releaseLane()
+		// Not a release: the next taker has to try it again.
+		_ = w.held.Abandon()
+		w.held = nil
 		return exitcodes.Errorf(exitcodes.LaneBusy, "cannot end what run %s left behind in lane %s: %w", runID, w.job.Lane, err)
 	}
 	for _, e := range ended {

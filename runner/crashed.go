@@ -36,12 +36,7 @@ func (r *Runner) closeCrashed(store *history.Store, id string) error {
 	run.EndedAt = &now
 	run.SetCode(exitcodes.Interrupted)
 	run.Error = "agentd died during the run"
-	for i := range run.Attempts {
-		if a := &run.Attempts[i]; a.EndedAt == nil {
-			a.EndedAt = &now
-			a.SetCode(exitcodes.Interrupted)
-		}
-	}
+	run.EndAttempts(exitcodes.Interrupted, now)
 	if mayGoOn(run) {
 		run.PendingResume = &history.Pending{NotBefore: now, Attempt: len(run.Attempts) + 1, Reason: exitcodes.Interrupted.String()}
 	}

@@ -273,6 +273,7 @@ func (w *run) close(ctx context.Context, err error) error {
 	ended := w.Now()
 	w.record.EndedAt = &ended
 	w.record.SetCode(code)
+	w.record.EndAttempts(code, ended)
 	if err != nil {
 		w.record.Error = w.redact(err.Error())
 		w.record.Hint = exitcodes.HintOf(err)
