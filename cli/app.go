@@ -214,7 +214,7 @@ func (a *App) command() *cobra.Command {
 
 // verbs lists all commands.
 func (a *App) verbs() []*cobra.Command {
-	return []*cobra.Command{
+	return append([]*cobra.Command{
 		a.initCommand(), a.validateCommand(), a.runCommand(),
 		a.installCommand(), a.uninstallCommand(),
 		a.statusCommand(), a.historyCommand(), a.logsCommand(),
@@ -222,7 +222,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.generateCommand(), a.rehearseCommand(),
 		a.sessionsCommand(), a.resumeCommand(),
 		a.exitcodesCommand(), a.versionCommand(),
-	}
+	}, a.switchCommands()...)
 }
 
 // argsAreUsage gives a wrong number of arguments the code for a bad command

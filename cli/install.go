@@ -181,6 +181,9 @@ func (a *App) printJobChange(j scheduler.JobChange, dry bool) {
 	default:
 		a.printf("%s  %s\n", j.Name, a.whenNext(j.Job))
 	}
+	if j.Disabled {
+		a.printf("  stays disabled; to undo that: agentd enable %s\n", j.Name.Job)
+	}
 	if j.Unchanged() && j.Job != nil {
 		a.printf("  unchanged\n")
 		return

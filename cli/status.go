@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 type statusOptions struct {
 	scope string
 	all   bool
+	watch bool
 }
 
 func (a *App) statusCommand() *cobra.Command {
@@ -28,11 +30,15 @@ func (a *App) statusCommand() *cobra.Command {
 all agents that are installed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.watch {
+				return a.watchStatus(cmd.Context(), o, args)
+			}
 			return a.status(cmd.Context(), o, args)
 		},
 	}
 	scopeFlag(cmd, &o.scope)
 	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "the jobs of all agents, not only of this workspace's")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again as it changes, until Ctrl-C")
 	return cmd
 }
 
@@ -41,7 +47,7 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 	if err != nil {
 		return err
 	}
-	_, conn, absent, err := a.target(ctx, o.scope)
+	target, conn, absent, err := a.target(ctx, o.scope)
 	if err != nil {
 		return err
 	}
@@ -62,7 +68,8 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 	if err := a.runner(folders).CloseCrashed(store); err != nil {
 		return err
 	}
-	states, err := scheduler.Overview(ctx, jobs, store, units, a.Now())
+	view := scheduler.View{Store: store, Units: units, Target: target, Now: a.Now()}
+	states, err := view.Jobs(ctx, jobs)
 	if err != nil {
 		return err
 	}
@@ -79,6 +86,37 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 		a.printf("No timer runs here: %s\n", oneLine(absent.Error()))
 	}
 	return nil
+}
+
+// watchEvery is how often a watched status is looked at.
+const watchEvery = time.Second
+
+// watchStatus shows the status again whenever it reads differently: over the
+// former on a terminal, else below it.
+func (a *App) watchStatus(ctx context.Context, o statusOptions, args []string) error {
+	var shown []byte
+	for {
+		var now bytes.Buffer
+		view := *a
+		view.Stdout = &now
+		if err := view.status(ctx, o, args); err != nil {
+			return err
+		}
+		if !bytes.Equal(now.Bytes(), shown) {
+			if a.terminal(a.Stdout) && !a.json {
+				a.printf("\x1b[H\x1b[2J") // to the corner, and clear
+			} else if shown != nil && !a.json {
+				a.printf("\n")
+			}
+			shown = now.Bytes()
+			if _, err := a.Stdout.Write(shown); err != nil {
+				return nil // the reader went away
+			}
+		}
+		if err := sleep(ctx, watchEvery); err != nil {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // statusJobs returns the jobs that are meant. The workspaces of other agents
@@ -138,6 +176,8 @@ func stateText(s scheduler.JobState, now time.Time) string {
 		return "goes on " + clock(s.PendingResume.NotBefore, now) + " (" + s.PendingResume.Reason + ")"
 	case scheduler.Off:
 		return "off"
+	case scheduler.Disabled:
+		return "disabled since " + clock(*s.DisabledAt, now) + ": agentd enable " + s.Job
 	case scheduler.Manual:
 		return "by hand"
 	case scheduler.Dormant:
@@ -165,6 +205,9 @@ func lastText(s scheduler.JobState, now time.Time) string {
 func nextText(s scheduler.JobState, now time.Time) string {
 	if s.Next == nil {
 		return "-"
+	}
+	if s.Next.Sub(now) < time.Second {
+		return "now"
 	}
 	return clock(*s.Next, now) + " (" + distance(*s.Next, now) + ")"
 }

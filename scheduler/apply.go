@@ -37,7 +37,8 @@ type Report struct {
 // undoTimeout bounds taking back a plan that failed half-way.
 const undoTimeout = time.Minute
 
-// Apply does what the plan says, and then has each timer enabled and running.
+// Apply does what the plan says, and then has each timer enabled and running
+// whose job is not disabled.
 // Without a systemd (m is nil) it only writes and removes files. When a step
 // fails, the steps before it are taken back, and the error says why. Applying
 // a plan made after that of the same workspace does nothing.
@@ -177,7 +178,7 @@ func (a *applying) arm(ctx context.Context) error {
 		if f == nil || f.Action == Remove {
 			continue
 		}
-		if !a.before[j.Name].Enabled {
+		if !a.before[j.Name].Enabled && !j.Disabled {
 			a.report.Enabled = append(a.report.Enabled, j.startsAtBoot())
 		}
 		if f.reschedules() {
@@ -194,7 +195,7 @@ func (a *applying) arm(ctx context.Context) error {
 	}
 	for _, j := range a.plan.Jobs {
 		f := a.bootFile(j)
-		if j.Name.Job == "" || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
+		if j.Name.Job == "" || j.Disabled || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
 			continue
 		}
 		timer := j.Name.Timer()

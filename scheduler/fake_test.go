@@ -87,6 +87,8 @@ func (m *fakeManager) Stop(_ context.Context, unit string) error {
 	return m.step("stop", unit)
 }
 
+func (m *fakeManager) Trigger(ctx context.Context, unit string) error { return m.Start(ctx, unit) }
+
 func (m *fakeManager) ResetFailed(context.Context, string) error { return nil }
 
 func (m *fakeManager) Onces() ([]systemd.Once, error) { return m.onces, nil }

@@ -136,6 +136,9 @@ func (a *applying) tidy(ctx context.Context) {
 			if f.Action != Remove {
 				continue
 			}
+			if filepath.Base(f.Path) == "run.sh" {
+				_ = os.Remove(t.disabled(j.Name))
+			}
 			removeEmpty(filepath.Dir(f.Path), t)
 			if unit := filepath.Base(f.Path); a.manager != nil && unit != "run.sh" {
 				_ = a.manager.ResetFailed(ctx, unit)

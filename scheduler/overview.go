@@ -16,25 +16,27 @@ type State string
 
 // The states.
 const (
-	Running State = "running"
-	Pending State = "pending" // a run of it goes on later
-	Idle    State = "idle"    // waits for its next time
-	Manual  State = "manual"  // has no schedule
-	Off     State = "off"     // switched off in agentd.toml
-	Dormant State = "dormant" // has a schedule, but no timer of it runs
+	Running  State = "running"
+	Pending  State = "pending"  // a run of it goes on later
+	Idle     State = "idle"     // waits for its next time
+	Manual   State = "manual"   // has no schedule
+	Off      State = "off"      // switched off in agentd.toml
+	Disabled State = "disabled" // by a person
+	Dormant  State = "dormant"  // has a schedule, but no timer of it runs
 )
 
 // JobState is what is known about one job; its JSON has the field names of a
 // run record where it tells of the last run.
 type JobState struct {
-	Agent     string     `json:"agent"`
-	Job       string     `json:"job"`
-	Lane      string     `json:"lane"`
-	Workspace string     `json:"workspace"`
-	State     State      `json:"state"`
-	Enabled   bool       `json:"enabled"`
-	Installed bool       `json:"installed"`
-	Next      *time.Time `json:"next"` // null: not by itself
+	Agent      string     `json:"agent"`
+	Job        string     `json:"job"`
+	Lane       string     `json:"lane"`
+	Workspace  string     `json:"workspace"`
+	State      State      `json:"state"`
+	Enabled    bool       `json:"enabled"` // in agentd.toml
+	Installed  bool       `json:"installed"`
+	DisabledAt *time.Time `json:"disabled_at"`
+	Next       *time.Time `json:"next"` // null: not by itself
 
 	// The last run, or the one under way; empty before the first.
 	RunID         string           `json:"run_id"`
@@ -48,20 +50,30 @@ type JobState struct {
 	PendingResume *history.Pending `json:"pending_resume"`
 }
 
-// Units asks a systemd about jobs; *systemd.Conn does. Nil means there is none.
+// Units asks a systemd about jobs; *systemd.Conn does, with two calls for any
+// number of them.
 type Units interface {
-	Status(ctx context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error)
+	States(ctx context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error)
 }
 
-// Overview returns the states of the jobs in their order.
-func Overview(ctx context.Context, jobs []*workspace.Job, store *history.Store, units Units, now time.Time) ([]JobState, error) {
+// View is where the states of jobs are looked up.
+type View struct {
+	Store  *history.Store
+	Units  Units // nil: there is no systemd
+	Target Target
+	Now    time.Time
+}
+
+// Jobs returns the states of the jobs in their order. Their next times are
+// those of the schedule: systemd would have to be asked for each.
+func (v View) Jobs(ctx context.Context, jobs []*workspace.Job) ([]JobState, error) {
 	byName := map[systemd.JobName]systemd.JobStatus{}
-	if units != nil && len(jobs) > 0 {
+	if v.Units != nil && len(jobs) > 0 {
 		names := make([]systemd.JobName, len(jobs))
 		for i, j := range jobs {
 			names[i] = NameOf(j)
 		}
-		list, err := units.Status(ctx, names...)
+		list, err := v.Units.States(ctx, names...)
 		if err != nil {
 			return nil, err
 		}
@@ -69,13 +81,13 @@ func Overview(ctx context.Context, jobs []*workspace.Job, store *history.Store, 
 			byName[u.Name] = u
 		}
 	}
-	pending, err := store.PendingRuns()
+	pending, err := v.Store.PendingRuns()
 	if err != nil {
 		return nil, err
 	}
 	states := make([]JobState, len(jobs))
 	for i, j := range jobs {
-		last, err := store.Last(j.Agent, j.Name)
+		last, err := v.Store.Last(j.Agent, j.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +98,10 @@ func Overview(ctx context.Context, jobs []*workspace.Job, store *history.Store, 
 				s.PendingResume = p.PendingResume
 			}
 		}
-		s.judge(j, byName[NameOf(j)], now)
+		if since := v.Target.DisabledSince(NameOf(j)); !since.IsZero() {
+			s.DisabledAt = &since
+		}
+		s.judge(j, byName[NameOf(j)], v.Now)
 		states[i] = s
 	}
 	return states, nil
@@ -115,17 +130,33 @@ func (s *JobState) judge(j *workspace.Job, unit systemd.JobStatus, now time.Time
 		s.State = Manual
 	case unit.Waiting:
 		s.State = Idle
+	case s.DisabledAt != nil:
+		s.State = Disabled
 	default:
 		s.State = Dormant
 	}
 	if !unit.Waiting {
 		return
 	}
-	next := unit.Next
-	if next.IsZero() { // a timer whose service runs does not say
-		next = expr.Earliest(now, j.Schedules)
-	}
-	if !next.IsZero() {
+	if next := s.next(j.Schedules, now); !next.IsZero() {
 		s.Next = &next
 	}
+}
+
+// next returns the earliest time of the schedules. A fixed distance counts from
+// the last run, as the timer does.
+func (s *JobState) next(schedules []*expr.Schedule, now time.Time) time.Time {
+	var next time.Time
+	for _, sched := range schedules {
+		at := sched.Next(now)
+		if sched.Kind() == expr.Every && s.StartedAt != nil {
+			if since := sched.Next(*s.StartedAt); since.After(now) {
+				at = since
+			}
+		}
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
 }

@@ -4,6 +4,7 @@ package scheduler
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,9 +47,20 @@ type FileChange struct {
 // JobChange is what a plan does to the files of one job, or with a Name without
 // Job to those of the agent itself.
 type JobChange struct {
-	Name  systemd.JobName `json:"-"`
-	Job   *workspace.Job  `json:"-"` // nil: it is no longer in agentd.toml, or this is the agent
-	Files []FileChange    `json:"files"`
+	Name     systemd.JobName
+	Job      *workspace.Job // nil: it is no longer in agentd.toml, or this is the agent
+	Files    []FileChange
+	Disabled bool // by a person: its timer is not started
+}
+
+// MarshalJSON names the job as all records do.
+func (c JobChange) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent    string       `json:"agent"`
+		Job      string       `json:"job"`
+		Disabled bool         `json:"disabled"`
+		Files    []FileChange `json:"files"`
+	}{c.Name.Agent, c.Name.Job, c.Disabled, c.Files})
 }
 
 // Unchanged reports whether all files of the job are as they should be.
@@ -133,7 +145,7 @@ func NewPlan(ws *workspace.Workspace, target Target, o Options) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		change.Job = job
+		change.Job, change.Disabled = job, !target.DisabledSince(change.Name).IsZero()
 		p.Jobs = append(p.Jobs, change)
 		delete(found, NameOf(job))
 	}
