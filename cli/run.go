@@ -123,5 +123,21 @@ func newBackend(job *workspace.Job, ws *workspace.Workspace, getenv func(string)
 	if job.Backend == "command" {
 		return backend.NewCommand(), nil
 	}
+	if job.External() {
+		return newExternal(job, ws, getenv)
+	}
 	return backend.NewBuiltin(backend.BuiltinOptions{Providers: ws.Providers, Getenv: getenv, Version: version}), nil
+}
+
+// newExternal makes the backend of an agent CLI.
+func newExternal(job *workspace.Job, ws *workspace.Workspace, getenv func(string) string) (backend.Backend, error) {
+	b, err := ws.Backend(job.Backend)
+	if err != nil {
+		return nil, err
+	}
+	folders, err := workspace.FoldersFromEnv(getenv)
+	if err != nil {
+		return nil, err
+	}
+	return backend.NewExternal(backend.ExternalOptions{Backend: b, Locks: filepath.Join(folders.State, "backends")})
 }
