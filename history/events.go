@@ -19,15 +19,17 @@ type Event struct {
 // Events writes the events of one run, a line each, to events.jsonl.
 type Events struct {
 	file *os.File
+	mask func(string) string
 }
 
-// OpenEvents opens the events of the run whose folder is runDir.
-func OpenEvents(runDir string) (*Events, error) {
+// OpenEvents opens the events of the run whose folder is runDir. Each line goes
+// through mask, which takes secrets out.
+func OpenEvents(runDir string, mask func(string) string) (*Events, error) {
 	f, err := os.OpenFile(filepath.Join(runDir, "events.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the run's events: %w", err)
 	}
-	return &Events{f}, nil
+	return &Events{f, mask}, nil
 }
 
 // Append adds an event in one write.
@@ -36,7 +38,7 @@ func (e *Events) Append(ev Event) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode an event: %w", err)
 	}
-	_, err = e.file.Write(append(line, '\n'))
+	_, err = e.file.WriteString(e.mask(string(line)) + "\n")
 	return err
 }
 

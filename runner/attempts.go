@@ -94,7 +94,10 @@ func (w *run) note(n int, o backend.Outcome) {
 	ended := w.Now()
 	a.EndedAt = &ended
 	a.SetCode(o.Code)
-	a.Requests, a.Replays, a.Waited, a.Why = o.Requests, o.Replays, o.Waited.Seconds(), o.Why
+	a.Requests, a.Replays, a.Waited = o.Requests, o.Replays, o.Waited.Seconds()
+	for _, why := range o.Why {
+		a.Why = append(a.Why, w.redact(why))
+	}
 	a.Status, a.Signal, a.Steps = o.Status, o.Signal, o.Steps
 	if o.Err != nil {
 		a.Error = w.redact(o.Err.Error())
@@ -137,7 +140,7 @@ func (w *run) pause(ctx context.Context, o backend.Outcome, wait time.Duration, 
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return w.stopped(o, context.Cause(ctx))
 	case <-timer.C:
 	}
 	err := w.takeLane(ctx, w.job.LaneWait)

@@ -57,7 +57,7 @@ func openOutput(stdout io.Writer, runDir string, keepLog bool, secrets []string,
 		}
 		o.sink.log = log
 	}
-	events, err := history.OpenEvents(runDir)
+	events, err := history.OpenEvents(runDir, o.redact.String)
 	if err != nil {
 		return nil, errors.Join(err, o.sink.close())
 	}
@@ -100,7 +100,7 @@ func (o *output) event(e backend.Event) {
 	}
 	// The record and the log tell the story without it: an event that cannot be
 	// kept does not stop the run.
-	_ = o.events.Append(history.Event{At: e.At, Kind: e.Kind, Text: o.redact.String(e.Text), Data: e.Data})
+	_ = o.events.Append(history.Event{At: e.At, Kind: e.Kind, Text: e.Text, Data: e.Data})
 }
 
 // Close flushes what masking held back.

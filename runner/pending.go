@@ -23,6 +23,15 @@ func (w *run) leavePending(o backend.Outcome, err error) error {
 	return err
 }
 
+// stopped ends the run in a cooldown. SIGTERM is how a machine goes down: the
+// run goes on after that. A person who pressed Ctrl-C does not want more of it.
+func (w *run) stopped(o backend.Outcome, cause error) error {
+	if exitcodes.From(cause) == exitcodes.Terminated {
+		return w.leavePending(o, cause)
+	}
+	return cause
+}
+
 // pendingOf returns the job's run that is to go on, the oldest if there are
 // several, or nil.
 func pendingOf(store *history.Store, agent, job string) (*history.Run, error) {
