@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
