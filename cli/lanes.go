@@ -5,18 +5,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentd/exitcodes"
 	"agentd/lanes"
 )
 
 func (a *App) lanesCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "lanes",
-		Short: "Show who holds which lane, and who waits",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+	var past bool
+	cmd := &cobra.Command{
+		Use:   "lanes [LANE]",
+		Short: "Show who holds which lane, who waits, and who held it before",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
 			folders, err := a.folders()
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 || past {
+				return a.lanePast(lanes.Dir(folders.Lanes()), args)
 			}
 			list, err := lanes.Dir(folders.Lanes()).List()
 			if err != nil {
@@ -28,6 +33,49 @@ func (a *App) lanesCommand() *cobra.Command {
 			return a.printLanes(list)
 		},
 	}
+	cmd.Flags().BoolVar(&past, "history", false, "list past holds, of LANE or of all: who, how long, and how it ended")
+	return cmd
+}
+
+// laneHold is a past hold of a lane.
+type laneHold struct {
+	Lane string `json:"lane"`
+	lanes.Hold
+}
+
+// lanePast lists past holds, the latest last.
+func (a *App) lanePast(dir lanes.Dir, names []string) error {
+	if len(names) == 0 {
+		list, err := dir.List()
+		if err != nil {
+			return err
+		}
+		for _, l := range list {
+			names = append(names, l.Name)
+		}
+	}
+	holds := []laneHold{}
+	for _, name := range names {
+		if !lanes.ValidName(name) {
+			return exitcodes.Errorf(exitcodes.Usage, "%q is not the name of a lane", name)
+		}
+		list, err := dir.History(name, 0)
+		if err != nil {
+			return err
+		}
+		for _, h := range list {
+			holds = append(holds, laneHold{name, h})
+		}
+	}
+	if a.json {
+		return a.printJSON(holds)
+	}
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	tabf(w, "LANE\tJOB\tRUN\tFROM\tHELD\tEND\n")
+	for _, h := range holds {
+		tabf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Lane, h.Job, short(h.RunID), clock(h.Since, a.Now()), span(h.Until.Sub(h.Since)), h.End)
+	}
+	return w.Flush()
 }
 
 func (a *App) printLanes(list []lanes.Status) error {
