@@ -13,7 +13,7 @@ import (
 	"agentd/history"
 	"agentd/lanes"
 	"agentd/process"
-	"agentd/session"
+
 	"agentd/workspace"
 )
 
@@ -62,7 +62,6 @@ type run struct {
 	out     *output
 	env     environment
 	held    *lanes.Held
-	session *session.Session
 	backend backend.Backend
 	prompt  string
 }
