@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,19 +109,21 @@ func (c *classifier) byHTTP(status int, text string) exitcodes.Code {
 // lead is what stands before the words of an error.
 var lead = regexp.MustCompile(`^(?i:\[|error\b:?|fatal\b:?|warning\b:?|api error:?|err:|✖|✗|×|■|⚠️?|\w*(?:Error|Exception):|[\s:]+)`)
 
+// forms returns the line, and what is left of it without each lead.
+func forms(line string) []string {
+	all := []string{line}
+	for cut := lead.FindString(line); cut != ""; cut = lead.FindString(line) {
+		line = line[len(cut):]
+		all = append(all, line)
+	}
+	return all
+}
+
 // byText tries the patterns on one line.
 func (c *classifier) byText(line string) (exitcodes.Code, bool) {
-	forms := []string{line}
-	for rest := line; ; {
-		cut := lead.FindString(rest)
-		if cut == "" {
-			break
-		}
-		rest = rest[len(cut):]
-		forms = append(forms, rest)
-	}
+	all := forms(line)
 	for _, r := range c.rules {
-		for _, f := range forms {
+		for _, f := range all {
 			if r.match.MatchString(f) {
 				return r.code, true
 			}
@@ -145,9 +148,9 @@ func (c *classifier) byLines(lines []string) (code exitcodes.Code, line string, 
 // isLost reports whether a line says that the session is not there.
 func (c *classifier) isLost(lines ...string) bool {
 	for _, line := range lines {
-		line = strings.TrimSpace(line)
+		all := forms(strings.TrimSpace(line))
 		for _, re := range c.lost {
-			if re.MatchString(line) || re.MatchString(line[len(lead.FindString(line)):]) {
+			if slices.ContainsFunc(all, re.MatchString) {
 				return true
 			}
 		}

@@ -47,6 +47,9 @@ type external struct {
 // Run calls the program once, and once more if it has lost the session that it
 // was to continue.
 func (x *external) Run(ctx context.Context, a Attempt) Outcome {
+	if err := checkPrompt(a); err != nil {
+		return Outcome{Code: exitcodes.From(err), Err: err}
+	}
 	held, err := x.takeState(ctx, a)
 	if err != nil {
 		return Outcome{Code: exitcodes.From(err), Err: err}

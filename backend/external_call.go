@@ -35,13 +35,6 @@ func callOf(b workspace.Backend, a Attempt, prompt, session string, resumed bool
 	if n := a.Job.Recovery.Requests; n > 0 {
 		c.retries = min(c.retries, n-1)
 	}
-	if strings.ContainsRune(prompt, 0) {
-		return c, exitcodes.Errorf(exitcodes.Config, "the prompt of job %s contains a NUL byte", a.Job.Name).
-			WithHint("save the prompt as UTF-8 text")
-	}
-	if strings.TrimSpace(prompt) == "" {
-		return c, exitcodes.Errorf(exitcodes.NoInput, "the prompt of job %s is empty", a.Job.Name)
-	}
 	a.Prompt = prompt
 	file, err := promptFile(a)
 	if err != nil {
@@ -63,6 +56,18 @@ func callOf(b workspace.Backend, a Attempt, prompt, session string, resumed bool
 		c.spec.Stdin = strings.NewReader(prompt)
 	}
 	return c, nil
+}
+
+// checkPrompt refuses what no program can be asked.
+func checkPrompt(a Attempt) error {
+	if strings.ContainsRune(a.Prompt, 0) {
+		return exitcodes.Errorf(exitcodes.Config, "the prompt of job %s contains a NUL byte", a.Job.Name).
+			WithHint("save the prompt as UTF-8 text")
+	}
+	if strings.TrimSpace(a.Prompt) == "" {
+		return exitcodes.Errorf(exitcodes.NoInput, "the prompt of job %s is empty", a.Job.Name)
+	}
+	return nil
 }
 
 // argument is the prompt in a form that no program takes for an option and the

@@ -55,7 +55,7 @@ func summarise(messages []message.Message) string {
 	var parts []string
 	size := 0
 	for i := len(messages) - 1; i >= 0; i-- {
-		text := strings.TrimSpace(messages[i].Text())
+		text := strings.TrimSpace(string(plainText(messages[i].Text())))
 		if text == "" {
 			continue
 		}
