@@ -221,7 +221,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.nextCommand(), a.lanesCommand(),
 		a.generateCommand(), a.rehearseCommand(),
 		a.sessionsCommand(), a.resumeCommand(),
-		a.exitcodesCommand(), a.versionCommand(),
+		a.doctorCommand(), a.exitcodesCommand(), a.versionCommand(),
 	}, a.switchCommands()...)
 }
 

@@ -41,7 +41,9 @@ func TestBootedSwitches(t *testing.T) {
 			t.Errorf("agentd %s: %v, want %q", c.args, err, c.want)
 		}
 	}
+	u.mustSay("in order", "doctor") // linger is on for users in the sandbox
 	u.mustSay("disabled", "disable", "--all")
+	u.mustSay("bob/tick is disabled since", "doctor")
 	u.mustSay("removed", "uninstall")
 	if left := u.listing(); strings.Contains(left, "agentd-") {
 		t.Errorf("left:\n%s", left)

@@ -63,6 +63,21 @@ func (c JobChange) MarshalJSON() ([]byte, error) {
 	}{c.Name.Agent, c.Name.Job, c.Disabled, c.Files})
 }
 
+// OnlyEnvironment reports whether a run.sh differs only in what it exports: the
+// shell that asks has other variables than the one that installed it.
+func (f *FileChange) OnlyEnvironment() bool {
+	if filepath.Base(f.Path) != "run.sh" {
+		return false
+	}
+	return slices.Equal(withoutExports(f.old), withoutExports(f.new))
+}
+
+func withoutExports(script []byte) []string {
+	return slices.DeleteFunc(strings.Split(string(script), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "export ") || strings.HasPrefix(line, "# X-Agentd-")
+	})
+}
+
 // Unchanged reports whether all files of the job are as they should be.
 func (c JobChange) Unchanged() bool {
 	return !slices.ContainsFunc(c.Files, func(f FileChange) bool { return f.Action != Keep })

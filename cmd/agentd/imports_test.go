@@ -13,6 +13,7 @@ import (
 var order = []string{
 	"cmd/agentd",
 	"cli",
+	"doctor",
 	"scheduler",
 	"runner",
 	"systemd",
