@@ -19,8 +19,13 @@ build: ## build ./agentd
 	go build -trimpath -ldflags '$(LDFLAGS)' -o agentd ./cmd/agentd
 
 .PHONY: install
-install: build ## install agentd into $(PREFIX)/bin
+install: build man ## install agentd and its manual pages below $(PREFIX)
 	install -Dm755 agentd $(DESTDIR)$(PREFIX)/bin/agentd
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man1 dist/man/*.1
+
+.PHONY: man
+man: ## write the manual pages into dist/man
+	go run ./internal/docgen dist/man
 
 .PHONY: setup
 setup: ## install what the tests use (as root with apt-get; otherwise say what is missing)

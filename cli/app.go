@@ -222,6 +222,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.generateCommand(), a.rehearseCommand(),
 		a.sessionsCommand(), a.resumeCommand(),
 		a.doctorCommand(), a.exitcodesCommand(), a.versionCommand(),
+		configTopic(),
 	}, a.switchCommands()...)
 }
 
