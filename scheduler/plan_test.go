@@ -35,12 +35,12 @@ prompt = "Only when asked."
 `
 
 // load returns the workspace of an agentd.toml.
-func load(t *testing.T, toml string) *workspace.Workspace {
+func load(t testing.TB, toml string) *workspace.Workspace {
 	t.Helper()
 	return loadIn(t, t.TempDir(), toml)
 }
 
-func loadIn(t *testing.T, dir, toml string) *workspace.Workspace {
+func loadIn(t testing.TB, dir, toml string) *workspace.Workspace {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, workspace.FileName), []byte(toml), 0o600); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func loadIn(t *testing.T, dir, toml string) *workspace.Workspace {
 }
 
 // newTarget returns a target in a home of its own.
-func newTarget(t *testing.T) (target Target, home string) {
+func newTarget(t testing.TB) (target Target, home string) {
 	t.Helper()
 	home = t.TempDir()
 	getenv := func(name string) string { return map[string]string{"HOME": home, "PATH": "/usr/bin:/bin"}[name] }
@@ -68,7 +68,7 @@ func newTarget(t *testing.T) (target Target, home string) {
 	return target, home
 }
 
-func plan(t *testing.T, ws *workspace.Workspace, target Target, o Options) *Plan {
+func plan(t testing.TB, ws *workspace.Workspace, target Target, o Options) *Plan {
 	t.Helper()
 	p, err := NewPlan(ws, target, o)
 	if err != nil {
@@ -77,7 +77,7 @@ func plan(t *testing.T, ws *workspace.Workspace, target Target, o Options) *Plan
 	return p
 }
 
-func apply(t *testing.T, p *Plan, m Manager) *Report {
+func apply(t testing.TB, p *Plan, m Manager) *Report {
 	t.Helper()
 	r, err := p.Apply(t.Context(), m)
 	if err != nil {
@@ -87,7 +87,7 @@ func apply(t *testing.T, p *Plan, m Manager) *Report {
 }
 
 // tree returns the files below dir with mode and content.
-func tree(t *testing.T, dir string) map[string]string {
+func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

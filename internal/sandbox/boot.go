@@ -14,7 +14,7 @@ import (
 )
 
 // boot starts systemd; it ends with the test, and with this process.
-func (s *machine) boot(t *testing.T, o Options) {
+func (s *machine) boot(t testing.TB, o Options) {
 	t.Helper()
 	script := filepath.Join(s.work, "boot.sh")
 	if err := os.WriteFile(script, bootScript, 0o700); err != nil {
@@ -58,7 +58,7 @@ func (s *machine) boot(t *testing.T, o Options) {
 func (s *machine) console() string { return filepath.Join(s.work, "console") }
 
 // await waits until the boot is over.
-func (s *machine) await(t *testing.T) {
+func (s *machine) await(t testing.TB) {
 	t.Helper()
 	if !poll(bootTimeout, func() bool {
 		out, _ := s.nsenter("systemctl", "is-system-running").Output()
@@ -71,7 +71,7 @@ func (s *machine) await(t *testing.T) {
 }
 
 // addUser makes a user with a running manager.
-func (s *machine) addUser(t *testing.T, name string) {
+func (s *machine) addUser(t testing.TB, name string) {
 	t.Helper()
 	for _, argv := range [][]string{
 		{"sh", "-c", `id "$1" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$1"`, "sh", name},
@@ -87,7 +87,7 @@ func (s *machine) addUser(t *testing.T, name string) {
 	}
 }
 
-func (s *machine) id(t *testing.T, name string) string {
+func (s *machine) id(t testing.TB, name string) string {
 	t.Helper()
 	out, err := s.nsenter("id", "-u", name).Output()
 	if err != nil {
@@ -107,7 +107,7 @@ func poll(limit time.Duration, done func() bool) bool {
 }
 
 // run runs a command inside.
-func (s *machine) run(t *testing.T, o Options, argv ...string) string {
+func (s *machine) run(t testing.TB, o Options, argv ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -42,6 +42,36 @@ func Inside() bool { return os.Getenv("AGENTD_SANDBOX") == "1" }
 //	if !sandbox.Inside() { sandbox.Test(t, sandbox.Options{}); return }
 func Test(t *testing.T, o Options) {
 	t.Helper()
+	out := again(t, o, "-test.v", "-test.count=1", "-test.run=^"+t.Name()+"$", "-test.timeout=5m")
+	t.Logf("inside the sandbox:\n%s", out)
+	if !strings.Contains(out, "--- PASS: "+t.Name()) {
+		t.Errorf("%s did not run inside", t.Name())
+	}
+}
+
+// Bench is Test for a benchmark, which runs once inside. What it reports there
+// is reported here.
+func Bench(b *testing.B, o Options) {
+	b.Helper()
+	out := again(b, o, "-test.run=^$", "-test.benchtime=1x", "-test.bench=^"+b.Name()+"$", "-test.timeout=10m")
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) < 4 || !strings.HasPrefix(f[0], b.Name()) {
+			continue
+		}
+		for i := 2; i+1 < len(f); i += 2 {
+			if value, err := strconv.ParseFloat(f[i], 64); err == nil {
+				b.ReportMetric(value, f[i+1])
+			}
+		}
+		return
+	}
+	b.Fatalf("%s did not run inside:\n%s", b.Name(), out)
+}
+
+// again runs the calling test program inside.
+func again(t testing.TB, o Options, args ...string) string {
+	t.Helper()
 	s := start(t, o)
 	self, err := os.Executable()
 	if err != nil {
@@ -54,16 +84,12 @@ func Test(t *testing.T, o Options) {
 	if err := os.WriteFile(filepath.Join(s.work, "shared/test"), program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out := s.run(t, o, "/run/sandbox/test", "-test.v", "-test.count=1", "-test.run=^"+t.Name()+"$", "-test.timeout=5m")
-	t.Logf("inside the sandbox:\n%s", out)
-	if !strings.Contains(out, "--- PASS: "+t.Name()) {
-		t.Errorf("%s did not run inside", t.Name())
-	}
+	return s.run(t, o, append([]string{"/run/sandbox/test"}, args...)...)
 }
 
 // Run boots a sandbox, runs a command in it and returns its output. The test
 // fails if the command does, and is skipped where no sandbox can be had.
-func Run(t *testing.T, o Options, argv ...string) string {
+func Run(t testing.TB, o Options, argv ...string) string {
 	t.Helper()
 	return start(t, o).run(t, o, argv...)
 }
@@ -103,7 +129,7 @@ type machine struct {
 // bootTimeout is generous: a boot takes 3 s on an idle machine.
 const bootTimeout = 90 * time.Second
 
-func start(t *testing.T, o Options) *machine {
+func start(t testing.TB, o Options) *machine {
 	t.Helper()
 	if err := Available(); err != nil {
 		t.Skipf("no systemd to test with: %v", err)
@@ -157,7 +183,7 @@ func unifiedRoot() (string, error) {
 }
 
 // remove ends what is left inside and takes the sandbox's folders away.
-func (s *machine) remove(t *testing.T) {
+func (s *machine) remove(t testing.TB) {
 	if err := os.RemoveAll(s.work); err != nil {
 		t.Errorf("cannot remove the sandbox: %v", err)
 	}
