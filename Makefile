@@ -45,7 +45,7 @@ lint: setup ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	$(TOOL) staticcheck ./...
-	@if command -v shellcheck >/dev/null; then git ls-files | xargs -r grep -lIE '^#!.*\b(ba)?sh\b' | grep -v testdata | xargs -r shellcheck; \
+	@if command -v shellcheck >/dev/null; then git ls-files | xargs -r grep -lIE '^#!.*\b(ba)?sh\b' | grep -vE "testdata/|\.tmpl$$" | xargs -r shellcheck; \
 	else echo "skipped: shellcheck is not installed"; fi
 
 .PHONY: demo
