@@ -13,7 +13,6 @@ import (
 	"agentd/history"
 	"agentd/lanes"
 	"agentd/process"
-
 	"agentd/workspace"
 )
 
@@ -76,6 +75,9 @@ func (r *Runner) Run(ctx context.Context, req Request) (*history.Run, error) {
 	}
 	defer store.Close()
 	w := &run{Runner: r, req: req, job: req.Job, store: store}
+	if due, err := w.takeFiring(); err != nil || !due {
+		return nil, firstError(err, w.discard())
+	}
 	pending, err := w.pending()
 	if err != nil {
 		return nil, err
@@ -291,6 +293,7 @@ func (w *run) close(ctx context.Context, err error) error {
 	if saveErr := w.store.Save(w.record); saveErr != nil && err == nil {
 		return saveErr
 	}
+	w.endFiring(ended)
 	w.wake(ctx)
 	return err
 }

@@ -29,6 +29,7 @@ var order = []string{
 	"session",
 	"notify",
 	"history",
+	"firings",
 	"lanes",
 	"workspace",
 	"templates",
