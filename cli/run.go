@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"agentd/exitcodes"
 	"agentd/history"
 	"agentd/runner"
+	"agentd/systemd"
 	"agentd/workspace"
 )
 
@@ -65,7 +68,7 @@ func jobThenArgs(cmd *cobra.Command, args []string) error {
 }
 
 func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
-	if !slices.Contains(history.Triggers(), o.trigger) {
+	if _, ok := systemd.ParseTrigger(o.trigger); !ok && !slices.Contains(history.Triggers(), o.trigger) {
 		return exitcodes.Errorf(exitcodes.Usage, "unknown trigger %q", o.trigger).
 			WithHint("Triggers: " + strings.Join(history.Triggers(), ", "))
 	}
@@ -80,6 +83,9 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 	ws, job, err := a.job(args[0])
 	if err != nil {
 		return err
+	}
+	if scope, ok := systemd.ParseTrigger(o.trigger); ok {
+		o.trigger = a.startedBy(cmd.Context(), scope, job)
 	}
 	folders, err := a.folders()
 	if err != nil {
@@ -103,6 +109,29 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 		req.Session = o.resume
 	}
 	return a.finish(a.runner(folders).Run(cmd.Context(), req))
+}
+
+// startedBy returns what made systemd start the job's service: a timer, or
+// somebody by hand. Where it does not say, it is taken for the timer.
+func (a *App) startedBy(ctx context.Context, scope systemd.Scope, job *workspace.Job) string {
+	conn, err := systemd.Connect(ctx, scope, a.Getenv)
+	if err != nil {
+		fmt.Fprintf(a.Stderr, "taken for a start by the timer: %v\n", err)
+		return "timer"
+	}
+	defer conn.Close()
+	by, err := conn.StartedBy(ctx, systemd.JobName{Agent: job.Agent, Job: job.Name})
+	switch {
+	case err != nil:
+		fmt.Fprintf(a.Stderr, "taken for a start by the timer: %v\n", err)
+		return "timer"
+	case by.Timer:
+		return "timer"
+	case by.Once:
+		return "resume"
+	default:
+		return "manual"
+	}
 }
 
 // endWithParent has the kernel send SIGTERM when the run script is killed in a

@@ -185,10 +185,7 @@ func TestTrigger(t *testing.T) {
 		{"script", []string{"AGENTD_TRIGGER="}},
 		{"script", []string{"TRIGGER_UNIT=x.timer"}}, // inherited from who knows where
 		{"timer", []string{"AGENTD_TRIGGER=timer"}},
-		{"timer", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.timer"}},
-		{"resume", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=agentd--resume-x.timer"}},
-		{"manual", []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.path"}},
-		{"manual", []string{"AGENTD_TRIGGER=manual"}},
+		{"systemd-user", []string{"AGENTD_TRIGGER=systemd-user", "TRIGGER_UNIT=x.timer"}},
 		{"resume", []string{"AGENTD_TRIGGER=resume", "TRIGGER_UNIT=x.timer"}},
 	} {
 		b := newBench(t, t.TempDir())
@@ -203,24 +200,6 @@ func TestTrigger(t *testing.T) {
 			return strings.HasPrefix(e, "AGENTD_TRIGGER=") || strings.HasPrefix(e, "TRIGGER_UNIT=")
 		}) {
 			t.Errorf("the trigger is passed on: what the agent starts would claim it")
-		}
-	}
-}
-
-// systemd names the last timer also when a person starts the service later.
-func TestEachFiringCountsOnce(t *testing.T) {
-	b := newBench(t, t.TempDir())
-	for _, c := range []struct{ usec, want string }{{"1", "timer"}, {"1", "manual"}, {"2", "timer"}, {"2", "manual"}} {
-		env := []string{"AGENTD_TRIGGER=manual", "TRIGGER_UNIT=x.timer", "TRIGGER_TIMER_REALTIME_USEC=" + c.usec}
-		if out, err := b.command(env).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		args := b.call(t).Args
-		if got := args[slices.Index(args, "--trigger")+1]; got != c.want {
-			t.Errorf("firing %s: the trigger is %q, want %q", c.usec, got, c.want)
-		}
-		if err := os.Remove(b.record); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s Service) Bytes() ([]byte, error) {
 		Sections: []Section{s.unit(), {Name: "Service", Entries: []Entry{
 			{"Type", "oneshot"},
 			{"ExecStart", command},
-			{"Environment", "AGENTD_TRIGGER=" + s.trigger()},
+			{"Environment", "AGENTD_TRIGGER=" + s.Scope.trigger()},
 			{"SyslogIdentifier", strings.TrimSuffix(s.Name.Service(), ".service")},
 		}}},
 	}
@@ -125,15 +125,6 @@ func (c Credential) entry() (Entry, error) {
 		return Entry{}, fmt.Errorf("cannot load the credential %s: %w", c.Name, err)
 	}
 	return Entry{key, c.Name + ":" + path}, nil
-}
-
-// trigger returns what run.sh is told of who starts it. Since 252 systemd tells
-// the service which timer it was; before, only timers start jobs as a rule.
-func (s Service) trigger() string {
-	if s.Version >= 252 {
-		return "manual"
-	}
-	return "timer"
 }
 
 func (s Service) unit() Section {
