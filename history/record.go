@@ -101,24 +101,24 @@ func (r *Run) normalize() {
 		r.Name = running
 	}
 	r.StartedAt = r.StartedAt.UTC().Truncate(time.Millisecond)
-	for _, t := range []*time.Time{r.EndedAt, r.ResetAt} {
-		utc(t)
-	}
+	r.EndedAt, r.ResetAt = utc(r.EndedAt), utc(r.ResetAt)
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		if a.Code == nil {
 			a.Name = running
 		}
 		a.StartedAt = a.StartedAt.UTC().Truncate(time.Millisecond)
-		utc(a.EndedAt)
-		utc(a.ResetAt)
+		a.EndedAt, a.ResetAt = utc(a.EndedAt), utc(a.ResetAt)
 	}
 }
 
-func utc(t *time.Time) {
-	if t != nil {
-		*t = t.UTC().Truncate(time.Millisecond)
+// utc returns a new time: the one that t points to is the caller's.
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
 	}
+	u := t.UTC().Truncate(time.Millisecond)
+	return &u
 }
 
 // Triggers lists what can start a run.
