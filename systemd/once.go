@@ -26,7 +26,7 @@ type OnceTimer struct {
 }
 
 // OncePrefix begins the names of the timers that let a run go on later. No unit
-// of a job begins so; run.sh knows it too.
+// of a job begins so.
 const OncePrefix = "agentd--resume-"
 
 // OnceName returns the name of the timer that lets a run go on.
