@@ -20,7 +20,8 @@ import (
 	"agentd/provider/message"
 )
 
-// The test binary becomes the program that is killed when these are set.
+// The test binary becomes the program that is killed when these are set, and
+// that of a benchmark with benchOpen.
 const (
 	killStore = "AGENTD_TEST_KILL_STORE" // folder of the store
 	killAt    = "AGENTD_TEST_KILL_AT"    // which operation kills; 0: none
@@ -29,12 +30,14 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(killStore); dir != "" {
-		if err := victim(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for name, other := range map[string]func(dir string) error{killStore: victim, benchOpen: openForBench} {
+		if dir := os.Getenv(name); dir != "" {
+			if err := other(dir); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
