@@ -91,6 +91,20 @@ func LoadJob(dir, name string) (*Workspace, *Job, error) {
 	return ws.Workspace, job, nil
 }
 
+// LoadJobs is Load without a look at the files that jobs refer to: for who only
+// starts runs, which then tell what they lack.
+func LoadJobs(dir string) (*Workspace, error) {
+	ws, found, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.err(ws.File); err != nil {
+		return nil, err
+	}
+	ws.Warnings = inFileOrder(found.warnings)
+	return ws.Workspace, nil
+}
+
 // loaded is a workspace before the files that it refers to are checked.
 type loaded struct {
 	*Workspace

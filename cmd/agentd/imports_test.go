@@ -14,6 +14,7 @@ var order = []string{
 	"cmd/agentd",
 	"cli",
 	"doctor",
+	"scheduler/daemon",
 	"scheduler",
 	"runner",
 	"systemd",
