@@ -27,6 +27,28 @@ func TestOnlyOneHoldsARun(t *testing.T) {
 	}
 }
 
+// TestReserve wants a new run to be held before it has a record.
+func TestReserve(t *testing.T) {
+	s := open(t, t.TempDir())
+	r := &Run{RunID: NewRunID(), StartedAt: noon}
+	hold, ok, err := s.Reserve(r.RunID)
+	if err != nil || !ok {
+		t.Fatalf("Reserve = %v, %v", ok, err)
+	}
+	if err := s.Begin(r); err != nil {
+		t.Errorf("Begin of a reserved run: %v", err)
+	}
+	if _, ok, err := s.Hold(r.RunID); ok || err != nil {
+		t.Errorf("Hold by another = %v, %v, want false", ok, err)
+	}
+	if err := hold.Release(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Reserve("../x"); err == nil {
+		t.Error("Reserve takes what is no run id")
+	}
+}
+
 func TestPendingRuns(t *testing.T) {
 	s := open(t, t.TempDir())
 	r := begin(t, s, "triage", noon)

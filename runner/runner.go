@@ -195,15 +195,19 @@ func (w *run) begin() error {
 		StartedAt: w.Now(),
 		Process:   process.Self(),
 	}
-	if err := w.store.Begin(w.record); err != nil {
-		return err
-	}
-	hold, ok, err := w.store.Hold(id)
+	// Held first: an open record that nobody holds is taken for a crashed run's.
+	hold, ok, err := w.store.Reserve(id)
 	if err == nil && !ok {
 		err = exitcodes.Errorf(exitcodes.Usage, "run %s is in use already", id)
 	}
+	if err != nil {
+		return err
+	}
+	if err := w.store.Begin(w.record); err != nil {
+		return firstError(err, hold.Release())
+	}
 	w.hold = hold
-	return err
+	return nil
 }
 
 // prepare opens the output, with the secrets that it must mask.
