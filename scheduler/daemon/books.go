@@ -107,7 +107,7 @@ func (b *bookkeeper) one() bool {
 		b.written.Wait()
 	}
 	if len(b.order) == 0 {
-		b.order = nil
+		b.order, b.todo = nil, map[Name]note{} // lets go of what a start has needed
 		return false
 	}
 	n := b.order[0]

@@ -41,6 +41,7 @@ type Daemon struct {
 	spaces   *workspaces
 	lines    *Lines
 	watcher  *watcher
+	untidy   bool // there may be memory to give back
 	idle     sync.WaitGroup
 }
 
@@ -68,11 +69,10 @@ func Run(c Config, signals <-chan os.Signal) error {
 	})
 	d.watch()
 	defer d.watcher.Close()
-	if err := d.spaces.refresh(false); err != nil && c.Dirs != nil {
+	if err := d.refresh(false); err != nil && c.Dirs != nil {
 		d.pool.Close(context.Background())
 		return err
 	}
-	debug.FreeOSMemory() // reading takes much more than what is kept
 	return d.serve(signals)
 }
 
@@ -146,6 +146,10 @@ func (d *Daemon) loop(signals <-chan os.Signal) os.Signal {
 			d.watcher.Agents()
 			_ = d.spaces.refresh(false) // it has been said
 			d.engine.LookAgain()
+			if d.untidy {
+				d.untidy = false
+				debug.FreeOSMemory()
+			}
 		}
 	}
 }
@@ -155,13 +159,24 @@ func (d *Daemon) reload(all bool) {
 		notify("RELOADING=1\n" + daemon.SdNotifyMonotonicUsec())
 	}
 	d.watcher.Agents()
-	_ = d.spaces.refresh(all) // it has been said
+	_ = d.refresh(all) // it has been said
 	if all {
 		d.say("read again: %s", d.summary())
 		d.engine.LookAgain()
 	}
 	d.status("READY=1\n")
-	debug.FreeOSMemory()
+}
+
+// refresh reads the workspaces that have changed, or all, and gives the memory
+// back: reading takes much more than is kept.
+func (d *Daemon) refresh(all bool) error {
+	usual := debug.SetGCPercent(20)
+	defer func() {
+		debug.SetGCPercent(usual)
+		debug.FreeOSMemory()
+		d.untidy = true // the book is still written
+	}()
+	return d.spaces.refresh(all)
 }
 
 func (d *Daemon) status(also string) { notify(also + "STATUS=" + d.summary()) }

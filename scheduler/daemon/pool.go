@@ -211,7 +211,7 @@ func (p *Pool) shut() time.Duration {
 	if len(p.running) == 0 {
 		close(p.idle)
 	}
-	var limit time.Duration
+	limit := margin
 	for s := range p.running {
 		limit = max(limit, s.firing.Grace+margin)
 		if s.run != nil {
