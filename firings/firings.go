@@ -116,7 +116,7 @@ func (m Mark) dueOf(s *expr.Schedule, now time.Time, boot string) bool {
 		// A timer counts from when the unit was started, which is a little before
 		// its firing was taken, now more and now less.
 		period := s.Next(m.Taken).Sub(m.Taken)
-		return now.Sub(m.Taken) >= period-period/10
+		return now.Sub(m.Taken).Abs() >= period-period/10 // the clock may have been set back
 	}
 	since := m.Taken
 	if m.Ended.After(since) && !m.Ended.After(now) {

@@ -57,6 +57,8 @@ func TestDue(t *testing.T) {
 		{"a distance", "@every 90m", "2026-03-01 09:00:00", "2026-03-01 09:50:00", "2026-03-01 10:30:00", here, true},
 		{"a distance, counted from the unit's start", "@every 10s", "2026-03-01 09:00:00", "", "2026-03-01 09:00:09", here, true},
 		{"a distance, too early", "@every 90m", "2026-03-01 09:00:00", "", "2026-03-01 09:40:00", here, false},
+		{"a distance, and the clock was set back", "@every 30m", "2026-03-01 09:00:00", "", "2026-03-01 08:30:00", here, true},
+		{"a distance, asked a little before it was taken", "@every 30m", "2026-03-01 09:00:00", "", "2026-03-01 08:59:59", here, false},
 		{"this boot's run was", "@reboot", "2026-03-01 09:00:00", "", "2026-03-01 10:30:00", here, false},
 		{"a new boot", "@reboot", "2026-03-01 09:00:00", "", "2026-03-01 10:30:00", "another", true},
 		{"a single time", "at 2026-03-01 10:00", "2026-02-01 09:00:00", "", "2026-03-01 10:00:00", here, true},

@@ -150,10 +150,10 @@ func (e *Engine) jumped(now time.Time, jump time.Duration) {
 	for _, en := range e.entries {
 		switch {
 		case en.index < 0:
-		case jump < -distrust:
-			en.after(now)
 		case en.job.has(expr.Every) && len(en.job.Schedules) == 1:
 			en.set(en.due.Add(jump))
+		case jump < -distrust:
+			en.after(now)
 		}
 		e.agenda.place(en)
 	}

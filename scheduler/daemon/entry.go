@@ -105,6 +105,10 @@ func (e *entry) take(now time.Time) verdict {
 	if horizon.Sub(last) > tolerance {
 		v.run, v.catchUp = e.job.CatchUp, e.job.CatchUp
 	}
+	if v.run && v.missed > 0 {
+		e.after(now) // the run stands for all until then
+		return v
+	}
 	e.after(e.since(last, horizon))
 	return v
 }
