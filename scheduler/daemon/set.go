@@ -126,7 +126,7 @@ const again = 5 * time.Minute
 func (e *Engine) resume(now time.Time) {
 	if e.look {
 		e.look = false
-		e.pending = slices.DeleteFunc(e.o.Pending(), func(f Firing) bool {
+		e.pending = slices.DeleteFunc(slices.Clone(e.o.Pending()), func(f Firing) bool {
 			return e.owners[f.Agent] != f.Dir
 		})
 		maps.DeleteFunc(e.resumed, func(id string, _ time.Time) bool {
