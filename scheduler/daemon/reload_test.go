@@ -145,48 +145,61 @@ func TestPanicOfAJob(t *testing.T) {
 func TestPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(t)
-		var started []time.Duration
 		begin := time.Now()
 		pending := []Firing{
 			{Name: Name{"bob", "a"}, Dir: "/bob", Trigger: "resume", RunID: "1", Due: begin.Add(90 * time.Second)},
 			{Name: Name{"eve", "a"}, Dir: "/eve", Trigger: "resume", RunID: "2", Due: begin}, // not ours
 		}
+		starts := make(chan time.Duration, 10)
 		s.engine = NewEngine(Options{
-			Wall: s.wall, Book: s, Say: s.say, Pending: func() []Firing { return pending },
-			Dispatch: func(f Firing) { started = append(started, time.Since(begin)) },
+			Wall: s.wall, Book: s, Say: s.say, Dispatch: func(f Firing) { starts <- time.Since(begin) },
+			Pending: func() []Firing { s.mu.Lock(); defer s.mu.Unlock(); return pending },
 		})
 		if err := s.engine.Set("bob", "/bob", nil); err != nil {
 			t.Fatal(err)
 		}
 		go s.engine.Run(t.Context())
-		s.pass(2 * time.Minute)
-		if len(started) != 1 || started[0] != 90*time.Second {
-			t.Fatalf("started at %v, want 1m30s", started)
+		wants := func(what string, want ...time.Duration) {
+			t.Helper()
+			for _, w := range want {
+				select {
+				case got := <-starts:
+					if got != w {
+						t.Errorf("%s: started after %v, want %v", what, got, w)
+					}
+				default:
+					t.Errorf("%s: not started, want that after %v", what, w)
+				}
+			}
+			if len(starts) > 0 {
+				t.Errorf("%s: started after %v, want no more", what, <-starts)
+			}
 		}
-		// It did not get on, and is pending as before: it is left alone for a while.
+		change := func(due time.Time) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			pending = []Firing{pending[0]}
+			pending[0].Due = due
+		}
+		s.pass(2 * time.Minute)
+		wants("at its time", 90*time.Second)
 		for range 20 {
 			s.engine.LookAgain()
 			s.pass(time.Second)
 		}
-		if len(started) != 1 {
-			t.Fatalf("started at %v, want no more for now", started)
-		}
+		wants("it did not get on, and is left alone for a while")
 		s.pass(5 * time.Minute)
-		if len(started) != 2 || started[1] != 90*time.Second+again {
-			t.Errorf("started at %v, want again after %v", started, again)
-		}
-		// It got on, and met another limit.
-		pending[0].Due = time.Now().Add(time.Minute)
+		wants("it did not get on", 90*time.Second+again)
+		limit := time.Now().Add(time.Minute)
+		change(limit)
 		s.engine.LookAgain()
 		s.pass(2 * time.Minute)
-		if len(started) != 3 {
-			t.Errorf("started at %v, want once more", started)
-		}
+		wants("it met another limit", limit.Sub(begin))
+		s.mu.Lock()
 		pending = nil
+		s.mu.Unlock()
 		s.engine.LookAgain()
 		s.pass(time.Hour)
-		if len(started) != 3 {
-			t.Errorf("started at %v, want no more", started)
-		}
+		wants("it has ended")
 	})
 }

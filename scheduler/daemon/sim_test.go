@@ -51,6 +51,8 @@ func (s *sim) set(by time.Duration) {
 }
 
 func (s *sim) Last(agent, job string) (firings.Mark, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	m, ok := s.marks[Name{agent, job}]
 	return m, ok, nil
 }
@@ -94,9 +96,6 @@ func (s *sim) say(format string, args ...any) {
 
 // start starts a daemon's engine.
 func (s *sim) start(jobs ...Job) {
-	for _, j := range jobs {
-		s.jobs[j.Name] = j
-	}
 	s.engine = NewEngine(Options{Wall: s.wall, Book: s, Dispatch: s.dispatch, Say: s.say, Boot: s.boot})
 	s.setJobs(jobs...)
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -110,9 +109,11 @@ func (s *sim) start(jobs ...Job) {
 }
 
 func (s *sim) setJobs(jobs ...Job) {
+	s.mu.Lock()
 	for _, j := range jobs {
 		s.jobs[j.Name] = j
 	}
+	s.mu.Unlock()
 	if err := s.engine.Set("bob", "/bob", jobs); err != nil {
 		s.t.Fatal(err)
 	}
