@@ -14,8 +14,9 @@ import (
 type switching struct {
 	name, short, long string
 	do                func(scheduler.Target, context.Context, scheduler.Switches, ...systemd.JobName) ([]scheduler.Switched, error)
-	timer             bool   // it is about timers: --all leaves out jobs without one
-	done, before      string // what to say of a job that changed, or was so before
+	alone             func(scheduler.Target, ...systemd.JobName) ([]scheduler.Switched, error) // without systemd; nil: not possible
+	timer             bool                                                                     // it is about timers: --all leaves out jobs without one
+	done, before      string                                                                   // what to say of a job that changed, or was so before
 }
 
 func (a *App) switchCommands() []*cobra.Command {
@@ -24,13 +25,14 @@ func (a *App) switchCommands() []*cobra.Command {
 			name: "enable", short: "Start the timers of disabled jobs again",
 			long: `Enable takes back a disable. What the job would have run meanwhile is not made
 up for.`,
-			do: scheduler.Target.Enable, timer: true, done: "enabled", before: "was enabled already",
+			do: scheduler.Target.Enable, alone: a.unmark, timer: true, done: "enabled", before: "was enabled already",
 		}),
 		a.switchCommand(switching{
 			name: "disable", short: "Keep jobs from running by themselves, whatever is installed later",
 			long: `Disable stops the timers of jobs. Later installs leave them stopped. A run that
-is under way goes on to its end (agentd stop ends it); runs by hand still work.`,
-			do: scheduler.Target.Disable, timer: true, done: "disabled; to undo it: agentd enable", before: "was disabled already",
+is under way goes on to its end (agentd stop ends it); runs by hand still work.
+agentd daemon heeds it too, and there no install is needed.`,
+			do: scheduler.Target.Disable, alone: scheduler.Target.Mark, timer: true, done: "disabled; to undo it: agentd enable", before: "was disabled already",
 		}),
 		a.switchCommand(switching{
 			name: "start", short: "Have systemd run jobs now, as their timers would",
@@ -77,17 +79,31 @@ func (a *App) switchJobs(ctx context.Context, s switching, o switchOptions, args
 	if err != nil {
 		return err
 	}
-	if absent != nil {
+	if absent != nil && s.alone == nil {
 		return absent
 	}
-	defer conn.Close()
+	if conn != nil {
+		defer conn.Close()
+	}
 	jobs, err := a.switchedJobs(target, s, args)
 	if err != nil {
 		return err
 	}
-	list, err := s.do(target, ctx, conn, jobs...)
-	if err != nil {
-		return err
+	var list, more []scheduler.Switched
+	installed, others := jobs, []systemd.JobName(nil)
+	if s.alone != nil {
+		installed, others = split(jobs, func(j systemd.JobName) bool { return conn != nil && target.Has(j) })
+	}
+	if len(installed) > 0 {
+		if list, err = s.do(target, ctx, conn, installed...); err != nil {
+			return err
+		}
+	}
+	if len(others) > 0 {
+		if more, err = s.alone(target, others...); err != nil {
+			return err
+		}
+		list = append(list, more...)
 	}
 	if a.json {
 		return a.printJSON(list)
@@ -102,7 +118,24 @@ func (a *App) switchJobs(ctx context.Context, s switching, o switchOptions, args
 	return nil
 }
 
-// switchedJobs returns the jobs that are named, or all that are installed.
+// unmark is scheduler.Target.Unmark, now.
+func (a *App) unmark(t scheduler.Target, jobs ...systemd.JobName) ([]scheduler.Switched, error) {
+	return t.Unmark(a.Now(), jobs...)
+}
+
+// split returns the jobs for which is holds, and the others.
+func split(jobs []systemd.JobName, is func(systemd.JobName) bool) (yes, no []systemd.JobName) {
+	for _, j := range jobs {
+		if is(j) {
+			yes = append(yes, j)
+		} else {
+			no = append(no, j)
+		}
+	}
+	return yes, no
+}
+
+// switchedJobs returns the jobs that are named, or all that can be switched.
 func (a *App) switchedJobs(target scheduler.Target, s switching, args []string) ([]systemd.JobName, error) {
 	var jobs []systemd.JobName
 	for _, arg := range args {
@@ -121,7 +154,7 @@ func (a *App) switchedJobs(target scheduler.Target, s switching, args []string) 
 	}
 	for _, job := range ws.Jobs {
 		name := scheduler.NameOf(job)
-		if target.Has(name) && (!s.timer || scheduler.Scheduled(job)) {
+		if (s.alone != nil || target.Has(name)) && (!s.timer || scheduler.Scheduled(job)) {
 			jobs = append(jobs, name)
 		}
 	}

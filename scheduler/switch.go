@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"agentd/atomicfile"
 	"agentd/exitcodes"
 	"agentd/systemd"
 )
@@ -54,11 +53,9 @@ func (t Target) DisabledSince(job systemd.JobName) time.Time {
 // between. What runs now goes on to its end.
 func (t Target) Disable(ctx context.Context, m Switches, jobs ...systemd.JobName) ([]Switched, error) {
 	return t.each(ctx, m, jobs, t.timer, func(ctx context.Context, s systemd.JobStatus) (bool, error) {
-		marked := !t.DisabledSince(s.Name).IsZero()
-		if !marked {
-			if err := atomicfile.Write(t.disabled(s.Name), []byte("disabled by a person; to undo it: agentd enable "+s.Name.String()+"\n"), 0o644); err != nil {
-				return false, err
-			}
+		marked, err := t.mark(s.Name)
+		if err != nil {
+			return false, err
 		}
 		if err := m.Stop(ctx, s.Name.Timer()); err != nil {
 			return false, err
@@ -66,7 +63,7 @@ func (t Target) Disable(ctx context.Context, m Switches, jobs ...systemd.JobName
 		if err := t.cancelOnces(ctx, m, s.Name); err != nil {
 			return false, err
 		}
-		return !marked || s.Enabled || s.Waiting, m.Disable(ctx, s.Name.Timer())
+		return marked || s.Enabled || s.Waiting, m.Disable(ctx, s.Name.Timer())
 	})
 }
 
@@ -89,8 +86,8 @@ func (t Target) cancelOnces(ctx context.Context, m Switches, job systemd.JobName
 // not made up for.
 func (t Target) Enable(ctx context.Context, m Switches, jobs ...systemd.JobName) ([]Switched, error) {
 	return t.each(ctx, m, jobs, t.timer, func(ctx context.Context, s systemd.JobStatus) (bool, error) {
-		if err := os.Remove(t.disabled(s.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, exitcodes.Errorf(exitcodes.CannotCreate, "cannot enable %s: %w", s.Name, err)
+		if err := t.unmark(s.Name); err != nil {
+			return false, err
 		}
 		if s.Enabled && s.Waiting {
 			return false, nil
