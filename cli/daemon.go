@@ -31,8 +31,8 @@ func (a *App) daemonCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon [DIR...]",
 		Short: "Run jobs at their times without systemd, as in a container",
-		Long: `Daemon runs the jobs of all registered workspaces (agentd install and agentd init
-register them), or of those in the given folders only, until a signal ends it.
+		Long: `Daemon runs the jobs of all workspaces that agentd install has registered, or of
+those in the given folders only, until a signal ends it.
 
 Each run is a process of its own, and its lines come out with the job's address
 before them. Lanes, limits and records are those of agentd run. What fell due

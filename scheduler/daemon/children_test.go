@@ -74,7 +74,7 @@ func TestChildEnds(t *testing.T) {
 		"exit 80":                                80,
 		"kill -KILL $$":                          137,
 		"kill -TERM $$":                          143,
-		"sleep 300 & exit 75":                    75, // which keeps the output open
+		"sleep 3 & exit 75":                      75, // which keeps the output open
 		`test -z "$NOTIFY_SOCKET$WATCHDOG_USEC"`: 0,
 		"read x && exit 1; exit 0":               0, // there is no input
 	} {

@@ -73,6 +73,9 @@ func Run(c Config, signals <-chan os.Signal) error {
 		d.pool.Close(context.Background())
 		return err
 	}
+	if len(d.spaces.known) == 0 {
+		d.say("no workspace is registered yet: agentd install, in a workspace, does it")
+	}
 	return d.serve(signals)
 }
 

@@ -62,14 +62,14 @@ func (w *watcher) Add(dir string) {
 	}
 }
 
-// Agents watches the registry, which may have come only now; the folder above
-// says when it does.
+// Agents watches the registry; where that has not come yet, the nearest folder
+// above, which says when it does.
 func (w *watcher) Agents() {
 	if w.fs == nil || w.agents == "" {
 		return
 	}
-	for _, dir := range []string{w.agents, filepath.Dir(w.agents), filepath.Dir(filepath.Dir(w.agents))} {
-		if w.fs.Add(dir) == nil {
+	for dir := w.agents; w.fs.Add(dir) != nil; dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
 			return
 		}
 	}
