@@ -62,6 +62,7 @@ soak: setup ## long campaigns: kills at every sync and at 500 random moments, la
 	SESSION_KILLS=500 go test ./session -timeout 1h
 	LANES_SECONDS=60 go test ./lanes -timeout 1h
 	EXPR_SPECS=20000 go test ./scheduler/expr -timeout 1h
+	DAEMON_JUMPS=200 go test ./scheduler/daemon -run TestJumps -timeout 1h
 
 .PHONY: clean
 clean: ## remove what the build made

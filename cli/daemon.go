@@ -55,14 +55,17 @@ A second one ends them at once.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.maxRuns, "max-runs", max(16, 4*runtime.NumCPU()), "how many runs at once, at most; others wait, one a job")
+	f.IntVar(&o.maxRuns, "max-runs", 0, "how many runs at once, at most `N`; others wait, one a job (default: 4 for each processor, at least 16)")
 	f.BoolVar(&o.standby, "standby", false, "if another daemon runs here, wait until it ends")
 	return cmd
 }
 
 func (a *App) daemon(ctx context.Context, o daemonOptions, args []string) error {
-	if o.maxRuns < 1 {
+	if o.maxRuns < 0 {
 		return exitcodes.Errorf(exitcodes.Usage, "--max-runs %d is less than 1", o.maxRuns)
+	}
+	if o.maxRuns == 0 {
+		o.maxRuns = max(16, 4*runtime.NumCPU())
 	}
 	if a.dir != "" {
 		args = append([]string{a.dir}, args...)
@@ -88,6 +91,8 @@ func (a *App) daemon(ctx context.Context, o daemonOptions, args []string) error 
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
+	// A reader of the output that goes away must not take the daemon along.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if ctx.Err() != nil { // meanwhile
 		return context.Cause(ctx)
 	}

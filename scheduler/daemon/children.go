@@ -41,9 +41,17 @@ func NewChildren(argv func(Firing) []string, environ []string, lines *Lines) (*C
 	return c, nil
 }
 
-// Close is called when no run goes on any more.
+// Close is called when no run goes on any more. It waits for the last lines.
 func (c *Children) Close() {
-	c.output.Wait()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		c.output.Wait()
+	}()
+	select {
+	case <-drained:
+	case <-time.After(2 * quiet): // of something that even SIGKILL has not ended
+	}
 	c.reaper.close()
 	_ = c.null.Close()
 }

@@ -64,7 +64,7 @@ func Run(c Config, signals <-chan os.Signal) error {
 	d.pool = NewPool(children, c.MaxRuns, d.ready, d.ended, d.say)
 	d.engine = NewEngine(Options{
 		Wall: func() time.Time { return time.Now().Round(0) }, Book: c.Book, Dispatch: d.pool.Dispatch, Say: d.say,
-		Pending: d.pending, Tick: pinger(watchdog), Recheck: min(recheck, orElse(watchdog/3, recheck)),
+		Pending: d.pending, Disabled: c.Disabled, Tick: pinger(watchdog), Recheck: min(recheck, orElse(watchdog/3, recheck)),
 		Boot: c.Boot, First: os.Getpid() == 1,
 	})
 	d.watch()

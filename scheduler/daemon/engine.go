@@ -26,6 +26,7 @@ type Options struct {
 	Book     Book
 	Dispatch func(Firing)                     // must not block
 	Say      func(format string, args ...any) // a line for the person who looks after the daemon
+	Disabled func(Name) bool                  // what such a job has missed is not made up for
 	Pending  func() []Firing                  // runs that are to go on, with Due set
 	Tick     func()                           // called at each look at the clock
 	Recheck  time.Duration                    // how often to look at the clock at least; 0: every 30 s
@@ -54,6 +55,9 @@ type Engine struct {
 func NewEngine(o Options) *Engine {
 	if o.Pending == nil {
 		o.Pending = func() []Firing { return nil }
+	}
+	if o.Disabled == nil {
+		o.Disabled = func(Name) bool { return false }
 	}
 	if o.Tick == nil {
 		o.Tick = func() {}

@@ -3,7 +3,9 @@ package daemon
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,37 +17,55 @@ import (
 // TestJumps sets the clock by an hour forth and back, and has the machine
 // sleep for three days, at any time, for months. Each time of a schedule that
 // the clock has come to is in one firing, its own or one that makes up for it.
+// DAEMON_JUMPS makes it a campaign, as `make soak` does.
 func TestJumps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(3, 4))
-		s := newSim(t)
-		jobs := slices.DeleteFunc(randomJobs(t, 600, r), func(j Job) bool { return j.has(expr.Every) })
-		for i := range jobs {
-			jobs[i].CatchUp = i%3 > 0
+	rounds := 1
+	if text := os.Getenv("DAEMON_JUMPS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
 		}
-		begin := s.wall()
-		s.start(jobs...)
-		latest := begin
-		for range 100 {
-			s.pass(time.Duration(r.Int64N(int64(24 * time.Hour))))
-			latest = later(latest, s.wall())
-			s.set([]time.Duration{time.Hour, -time.Hour, 72 * time.Hour}[r.IntN(3)])
-			latest = later(latest, s.wall())
+		rounds = n
+	}
+	for seed := range rounds {
+		synctest.Test(t, func(t *testing.T) { jumps(t, rand.New(rand.NewPCG(3, uint64(seed)))) })
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
 		}
-		s.pass(25 * time.Hour) // past all that was set back
-		s.stop()
+	}
+}
+
+func jumps(t *testing.T, r *rand.Rand) {
+	s := newSim(t)
+	jobs := slices.DeleteFunc(randomJobs(t, 600, r), func(j Job) bool { return j.has(expr.Every) })
+	for i := range jobs {
+		jobs[i].CatchUp = i%3 > 0
+	}
+	begin := s.wall()
+	s.start(jobs...)
+	latest := begin
+	for range 100 {
+		s.pass(time.Duration(r.Int64N(int64(24 * time.Hour))))
 		latest = later(latest, s.wall())
-		made := 0
-		for _, j := range jobs {
-			got := s.fired[j.Name]
-			if n := jumpMistakes(t, j, got, begin, latest); n > 0 {
-				made += n
-			}
+		s.set([]time.Duration{time.Hour, -time.Hour, 72 * time.Hour}[r.IntN(3)])
+		latest = later(latest, s.wall())
+		if r.IntN(5) == 0 { // the daemon is not there for a while
+			s.pass(tolerance)
+			s.stop()
+			s.pass(time.Duration(r.Int64N(int64(48 * time.Hour))))
+			s.start(jobs...)
 		}
-		if made < 100 || s.refused > 0 {
-			t.Errorf("%d times were made up for, %d firings refused", made, s.refused)
-		}
-	})
+	}
+	s.pass(25 * time.Hour) // past all that was set back
+	s.stop()
+	latest = later(latest, s.wall())
+	made := 0
+	for _, j := range jobs {
+		made += jumpMistakes(t, j, s.fired[j.Name], begin, latest)
+	}
+	if made < 100 || s.refused > 0 {
+		t.Errorf("%d times were made up for, %d firings refused", made, s.refused)
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -182,6 +202,37 @@ func TestDowntime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirstStart is the first start of all, and one with jobs that are
+// disabled.
+func TestFirstStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := []Job{job(t, "boot", true, "UTC", "@reboot"), job(t, "daily", true, "UTC", "0 12 * * *"), job(t, "every", true, "UTC", "@every 2h")}
+		s := newSim(t)
+		s.start(jobs...)
+		s.pass(time.Hour)
+		s.stop()
+		if len(s.fired) > 0 {
+			t.Errorf("fired %v, though nothing before the start is due", s.fired)
+		}
+		s = newSim(t)
+		s.first = true
+		s.start(jobs...)
+		s.pass(time.Hour)
+		s.stop()
+		if s.count("boot") != 1 || len(s.fired) != 1 {
+			t.Errorf("fired %v, want the start of the container to be one for boot", s.fired)
+		}
+		s.pass(72 * time.Hour)
+		s.off = true
+		s.start(jobs...)
+		s.pass(time.Minute)
+		s.stop()
+		if len(s.fired) != 1 || len(s.said) > 0 {
+			t.Errorf("fired %v and said %q, though all are disabled", s.fired, s.said)
+		}
+	})
 }
 
 // TestJitter wants the firings of many jobs at one time to be spread, and each

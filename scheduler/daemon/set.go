@@ -84,6 +84,8 @@ func (e *Engine) begin(en *entry, now time.Time) {
 		e.o.Say("%s: %v; it starts from now", n, err)
 	}
 	switch {
+	case known && e.o.Disabled(n):
+		en.after(now)
 	case known:
 		en.resume(mark, now, e.o.Boot)
 	case e.o.First && err == nil: // the machine has started just now

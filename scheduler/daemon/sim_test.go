@@ -28,6 +28,8 @@ type sim struct {
 	refused int
 	said    []string
 	boot    string
+	first   bool // the daemon is a container's first process
+	off     bool // all jobs are disabled
 }
 
 // fired is a firing that was taken.
@@ -96,7 +98,7 @@ func (s *sim) say(format string, args ...any) {
 
 // start starts a daemon's engine.
 func (s *sim) start(jobs ...Job) {
-	s.engine = NewEngine(Options{Wall: s.wall, Book: s, Dispatch: s.dispatch, Say: s.say, Boot: s.boot})
+	s.engine = NewEngine(Options{Wall: s.wall, Book: s, Dispatch: s.dispatch, Say: s.say, Boot: s.boot, First: s.first, Disabled: func(Name) bool { return s.off }})
 	s.setJobs(jobs...)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
