@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,6 +29,10 @@ func findZone(name string) (zone, error) {
 	return zone{loc: loc, name: zoneName(loc)}, nil
 }
 
+// zonesByName has the zones that were asked for, by name. There are some hundred, of
+// some kB each: thousands of schedules must not each have their own.
+var zonesByName sync.Map
+
 // loadZone is time.LoadLocation with plain errors and without its special
 // names.
 func loadZone(name string) (*time.Location, error) {
@@ -37,7 +42,11 @@ func loadZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "local") {
 		return nil, errors.New("has no name")
 	}
+	if loc, ok := zonesByName.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
 	if loc, err := time.LoadLocation(name); err == nil {
+		zonesByName.Store(name, loc)
 		return loc, nil
 	}
 	if guess := titleZone(name); guess != name {
