@@ -48,6 +48,7 @@ type Engine struct {
 	pending []Firing
 	resumed map[string]time.Time // run ids to when a run was started to go on with it
 	look    bool                 // at what is pending
+	told    int                  // jobs that missed something, in this step
 	running bool                 // Run has begun: new jobs start from now
 }
 
@@ -116,6 +117,9 @@ func (c *clock) jump(wall, mono time.Time) time.Duration {
 // between two looks.
 const minJump = 2 * time.Second
 
+// maxTold is how many jobs are named that have missed something at one time.
+const maxTold = 20
+
 // step fires what is due and returns how long to sleep.
 func (e *Engine) step(c *clock) time.Duration {
 	now := e.o.Wall()
@@ -128,6 +132,10 @@ func (e *Engine) step(c *clock) time.Duration {
 	for len(e.agenda) > 0 && !e.agenda[0].at.After(now) {
 		e.fire(e.agenda[0], now)
 	}
+	if more := e.told - maxTold; more > 0 {
+		e.o.Say("so did %s more", count(more))
+	}
+	e.told = 0
 	e.resume(now)
 	sleep := e.o.Recheck
 	if len(e.agenda) > 0 {
@@ -175,8 +183,10 @@ func (e *Engine) fire(en *entry, now time.Time) {
 	at := en.at
 	v := en.take(now)
 	e.agenda.place(en)
-	if text := v.text(en); text != "" {
-		e.o.Say("%s: %s", en.job.Name, text)
+	if v.missed > 0 {
+		if e.told++; e.told <= maxTold {
+			e.o.Say("%s: %s", en.job.Name, v.text(en))
+		}
 	}
 	if !v.run {
 		return
@@ -189,9 +199,6 @@ func (e *Engine) fire(en *entry, now time.Time) {
 
 // text tells about times that were missed.
 func (v verdict) text(en *entry) string {
-	if v.missed == 0 {
-		return ""
-	}
 	what := "missed " + v.due.Format("Mon 2 Jan 15:04:05")
 	switch {
 	case v.missed >= maxMissed:

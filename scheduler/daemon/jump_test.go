@@ -204,6 +204,25 @@ func TestDowntime(t *testing.T) {
 	}
 }
 
+// TestManyMissed does not flood whoever reads what the daemon says.
+func TestManyMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t)
+		var jobs []Job
+		for i := range 100 {
+			jobs = append(jobs, job(t, fmt.Sprint("j", i), true, "UTC", "0 12 * * *"))
+		}
+		s.start(jobs...)
+		s.pass(time.Hour)
+		s.set(48 * time.Hour)
+		s.pass(time.Minute)
+		s.stop()
+		if len(s.fired) != 100 || len(s.said) != 2+maxTold || s.said[1+maxTold] != "so did 80 jobs more" {
+			t.Errorf("%d fired; said %d lines, the last %q", len(s.fired), len(s.said), s.said[len(s.said)-1])
+		}
+	})
+}
+
 // TestFirstStart is the first start of all, and one with jobs that are
 // disabled.
 func TestFirstStart(t *testing.T) {
