@@ -100,3 +100,27 @@ command = ["sh", "-c", "echo said | tee -a ticks"]
 		t.Errorf("ended with %d, want 143", code)
 	}
 }
+
+// TestDaemonAndTimer has a timer fire the daemon's job all the time: each
+// second of the schedule is one run, whoever is first.
+func TestDaemonAndTimer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `[jobs.tick]
+schedule = "* * * * * *"
+command = ["true"]
+`)
+	begin := time.Now()
+	w.start()
+	w.until("running", func() bool { return strings.Contains(w.read("out"), "done  ok") })
+	for range 40 {
+		_, _ = w.command(w.agentd, "run", "bob/tick", "--trigger", "timer", "-C", "bob").Output() // 80 if the daemon's run is not over
+	}
+	if err := w.daemon.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.end()
+	seconds := int(time.Since(begin).Seconds()) + 2
+	if runs := strings.Count(w.agent("history", "tick", "--json", "-n", "1000", "-C", "bob"), `"run_id"`); runs < 1 || runs > seconds {
+		t.Errorf("%d runs in %d seconds", runs, seconds)
+	}
+}
