@@ -71,6 +71,21 @@ func (b Book) Skip(agent, job string, now time.Time) error {
 	})
 }
 
+// Restore gives a job back the mark that Last returned, or takes it away if it
+// had none: what has set it since came to nothing.
+func (b Book) Restore(agent, job string, mark Mark, known bool) error {
+	if !known {
+		if err := os.Remove(b.path(agent, job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unwritable(err)
+		}
+		return nil
+	}
+	return b.change(agent, job, func(now *Mark, _ bool) bool {
+		*now = mark
+		return true
+	})
+}
+
 // Ended says that a scheduled run has ended at now: what fell due while it ran
 // is not to be made up for.
 func (b Book) Ended(agent, job string, now time.Time) error {

@@ -94,6 +94,9 @@ func (a *applying) run(ctx context.Context) error {
 	if err := a.write(); err != nil {
 		return err
 	}
+	if err := a.skip(); err != nil {
+		return err
+	}
 	if a.manager == nil {
 		return nil
 	}

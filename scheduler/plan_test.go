@@ -86,13 +86,17 @@ func apply(t testing.TB, p *Plan, m Manager) *Report {
 	return r
 }
 
-// tree returns the files below dir with mode and content.
+// tree returns the files below dir with mode and content, but for the state,
+// which outlives what is installed.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if strings.HasSuffix(path, "/.local/state") {
+			return filepath.SkipDir
 		}
 		info, err := e.Info()
 		if err != nil {
@@ -347,6 +351,7 @@ func TestRollback(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, enabled, active := tree(t, home), fmt.Sprint(m.enabled), fmt.Sprint(m.active)
+		marks := marksOf(t, target, "triage", "third")
 
 		m.calls, m.failAt = nil, failAt
 		_, err := plan(t, loadIn(t, dir, changed), target, Options{}).Apply(t.Context(), m)
@@ -367,6 +372,9 @@ func TestRollback(t *testing.T) {
 		}
 		if fmt.Sprint(m.enabled) != enabled || fmt.Sprint(m.active) != active {
 			t.Errorf("fail at call %d: enabled %v, active %v", failAt, m.enabled, m.active)
+		}
+		if d := cmp.Diff(marks, marksOf(t, target, "triage", "third")); d != "" {
+			t.Errorf("fail at call %d: firings:\n%s", failAt, d)
 		}
 	}
 }

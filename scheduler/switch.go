@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentd/exitcodes"
+	"agentd/firings"
 	"agentd/systemd"
 )
 
@@ -100,6 +101,11 @@ func (t Target) Enable(ctx context.Context, m Switches, jobs ...systemd.JobName)
 		}
 		if err := os.Remove(t.stamp(s.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("cannot forget when the timer fired: %w", err)
+		}
+		if t.Scope == systemd.User { // a machine's job may be another user's, and so its book
+			if err := (firings.Book{Dir: t.State}).Skip(s.Name.Agent, s.Name.Job, t.now()); err != nil {
+				return false, err
+			}
 		}
 		return true, m.Start(ctx, s.Name.Timer())
 	})

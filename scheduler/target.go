@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"agentd/exitcodes"
 	"agentd/systemd"
@@ -24,6 +25,8 @@ type Target struct {
 	User     string   // User= of units in the system scope; "" is root
 	Env      []string // NAME=VALUE that run.sh exports
 	Version  int      // of the systemd that reads the units; 0: unknown
+
+	Now func() time.Time // nil: time.Now
 }
 
 // NewTarget returns the usual target of a scope: agentd is the absolute path
@@ -92,7 +95,7 @@ func (t Target) folders() []string {
 // forUser returns the target with what belongs to the user of system units,
 // instead of to who installs them.
 func (t Target) forUser() (Target, error) {
-	if t.Scope != systemd.System || t.User == "" || t.User == "root" {
+	if t.ownState() {
 		return t, nil
 	}
 	u, err := user.Lookup(t.User)
@@ -107,6 +110,19 @@ func (t Target) forUser() (Target, error) {
 	t.State = folders.State
 	t.Env = slices.DeleteFunc(slices.Clone(t.Env), func(e string) bool { return strings.HasPrefix(e, "XDG_") })
 	return t, nil
+}
+
+// ownState reports whether State is that of the user who installs: another
+// user's files are not root's to make.
+func (t Target) ownState() bool {
+	return t.Scope == systemd.User || t.User == "" || t.User == "root"
+}
+
+func (t Target) now() time.Time {
+	if t.Now == nil {
+		return time.Now()
+	}
+	return t.Now()
 }
 
 // Script returns the path of the job's run.sh.
