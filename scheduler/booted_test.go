@@ -205,7 +205,7 @@ func (b *booted) timerFires() {
 	if !s.Installed || !s.Enabled || !s.Waiting || s.Result != "success" || s.Status != 0 {
 		b.Errorf("status %+v", s)
 	}
-	if n, call := b.calls("tick"); n == 0 || !strings.Contains(call, "--workspace "+b.work+" ") || !strings.Contains(call, "--trigger timer tick") {
+	if n, call := b.calls("tick"); n == 0 || !strings.Contains(call, "--workspace "+b.work+" ") || !strings.Contains(call, "--trigger systemd-"+string(b.target.Scope)+" tick") {
 		b.Errorf("run.sh called agentd %d times, last %q", n, call)
 	}
 	logs, err := filepath.Glob(filepath.Join(b.target.State, "runs/*/output.log"))
@@ -255,7 +255,7 @@ func (b *booted) codes() {
 		}
 		s := b.await(c.job, "done", func(s systemd.JobStatus) bool { return s.Result != "" && !s.Running })
 		active, _ := exec.Command("systemctl", "--"+string(b.target.Scope), "is-active", s.Name.Service()).Output()
-		if _, call := b.calls(c.job); !strings.Contains(call, "--trigger manual "+c.job) {
+		if _, call := b.calls(c.job); !strings.Contains(call, "--trigger systemd-"+string(b.target.Scope)+" "+c.job) {
 			b.Errorf("started by hand: %q", call)
 		}
 		if s.Result != c.result || s.Status != c.status || strings.TrimSpace(string(active)) != c.active {
