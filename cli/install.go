@@ -20,6 +20,7 @@ type installOptions struct {
 	user   string
 	dryRun bool
 	force  bool
+	format string
 }
 
 func (a *App) installCommand() *cobra.Command {
@@ -32,7 +33,8 @@ and has systemd enable and start the timers. Run it again after each change of
 agentd.toml: it writes only what differs, and takes away the units of jobs that
 are gone. It touches only files that carry its own mark.
 
-Without systemd it writes the same files and says how to start the jobs.`,
+Without systemd it writes the same files and says how to start the jobs: from
+cron, or with agentd daemon.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.install(cmd.Context(), o, args)
 		},
@@ -42,6 +44,7 @@ Without systemd it writes the same files and says how to start the jobs.`,
 	f.StringVar(&o.user, "user", "", "with --scope system: run the jobs as `USER` (default: the workspace's owner)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
 	f.BoolVar(&o.force, "force", false, "also overwrite files of agentd that were edited by hand")
+	f.StringVar(&o.format, "format", formatSystemd, "\"launchd\" or \"crontab\": only print what that `SCHEDULER` needs")
 	return cmd
 }
 
@@ -84,6 +87,9 @@ func (a *App) target(ctx context.Context, scopeText string) (scheduler.Target, *
 }
 
 func (a *App) install(ctx context.Context, o installOptions, jobs []string) error {
+	if err := checkFormat(o.format); err != nil {
+		return err
+	}
 	ws, err := a.workspace()
 	if err != nil {
 		return err
@@ -94,6 +100,9 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	}
 	if conn != nil {
 		defer conn.Close()
+	}
+	if o.format != formatSystemd {
+		return a.showFormat(ws, target, o.format, jobs)
 	}
 	if target.User, err = a.systemUser(target.Scope, o.user, ws.Dir); err != nil {
 		return err
@@ -234,10 +243,12 @@ func (a *App) printWithoutSystemd(p *scheduler.Plan, absent error) {
 			continue
 		}
 		script := p.Target.Script(j.Name)
-		if line, ok := scheduler.CrontabLine(j.Job, script); ok {
+		lines, err := scheduler.CrontabLines(j.Job, script)
+		for _, line := range lines {
 			a.printf("From cron (crontab -e): %s\n", line)
-		} else {
-			a.printf("By hand: %s\n", shellWord(script))
+		}
+		if err != nil {
+			a.printf("By hand: %s   (%s)\n", shellWord(script), oneLine(err.Error()))
 		}
 	}
 }

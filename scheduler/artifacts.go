@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"io/fs"
-	"strings"
 	"time"
 
 	"agentd/runscript"
@@ -133,21 +132,4 @@ func when(schedules []*expr.Schedule) []systemd.Entry {
 		}
 	}
 	return entries
-}
-
-// CrontabLine returns the line that runs the job from cron, for machines
-// without systemd; ok is false where cron has no such schedule, or would read
-// it in another time zone.
-func CrontabLine(job *workspace.Job, script string) (line string, ok bool) {
-	if len(job.Schedules) != 1 || job.Timezone != "" || strings.ContainsAny(script, "\n\x00") {
-		return "", false
-	}
-	text := strings.TrimSpace(job.ScheduleText[0])
-	shorthand := strings.HasPrefix(text, "@") && !strings.HasPrefix(text, "@every")
-	if !shorthand && (len(strings.Fields(text)) != 5 || !strings.ContainsAny(text[:1], "*0123456789")) {
-		return "", false
-	}
-	// cron gives the line to sh, and takes "%" for the end of it.
-	quoted := "'" + strings.ReplaceAll(script, "'", `'\''`) + "'"
-	return text + " " + strings.ReplaceAll("/bin/bash "+quoted, "%", `\%`), true
 }

@@ -76,24 +76,3 @@ jitter = "2m"
 		}
 	}
 }
-
-func TestCrontabLine(t *testing.T) {
-	for _, c := range []struct {
-		schedule, zone, script, want string
-	}{
-		{"*/30 9-17 * * 1-5", "", "/a/run.sh", `*/30 9-17 * * 1-5 /bin/bash '/a/run.sh'`},
-		{"@daily", "", "/100% 'q'/run.sh", `@daily /bin/bash '/100\% '\''q'\''/run.sh'`},
-		{"0 0 9 * * 1", "", "/a/run.sh", ""},
-		{"@every 1h", "", "/a/run.sh", ""},
-		{"OnCalendar: a b c d", "", "/a/run.sh", ""},
-		{"0 9 * * *", "Europe/Stockholm", "/a/run.sh", ""},
-		{"0 9 * * *", "", "/a\nb/run.sh", ""},
-	} {
-		job := &workspace.Job{ScheduleText: []string{c.schedule}, Timezone: c.zone}
-		job.Schedules = append(job.Schedules, nil)
-		got, ok := CrontabLine(job, c.script)
-		if got != c.want || ok != (c.want != "") {
-			t.Errorf("%q: %q, %v, want %q", c.schedule, got, ok, c.want)
-		}
-	}
-}

@@ -130,21 +130,30 @@ type Options struct {
 	Force bool     // also overwrite files of agentd that were edited by hand
 }
 
+// Selected returns the named jobs of a workspace, each once; without names all.
+func Selected(ws *workspace.Workspace, names []string) ([]*workspace.Job, error) {
+	if len(names) == 0 {
+		return ws.Jobs, nil
+	}
+	var jobs []*workspace.Job
+	for _, name := range names {
+		job, err := ws.Job(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(jobs, job) {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, nil
+}
+
 // NewPlan returns what has to be done so that the target holds the jobs of the
 // workspace. It changes nothing.
 func NewPlan(ws *workspace.Workspace, target Target, o Options) (*Plan, error) {
-	jobs := ws.Jobs
-	if len(o.Jobs) > 0 {
-		jobs = nil
-		for _, name := range o.Jobs {
-			job, err := ws.Job(name)
-			if err != nil {
-				return nil, err
-			}
-			if !slices.Contains(jobs, job) {
-				jobs = append(jobs, job)
-			}
-		}
+	jobs, err := Selected(ws, o.Jobs)
+	if err != nil {
+		return nil, err
 	}
 	found, err := target.installed(ws.Agent)
 	if err != nil {
