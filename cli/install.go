@@ -140,18 +140,30 @@ func apply(ctx context.Context, plan *scheduler.Plan, conn *systemd.Conn) error 
 	return err
 }
 
-// systemUser returns who runs the jobs of a system unit.
+// systemUser returns who runs the jobs of a system unit. In the user scope it
+// is whoever installs; root for another would make that one's agent root.
 func (a *App) systemUser(scope systemd.Scope, name, dir string) (string, error) {
-	if scope != systemd.System {
+	if scope == systemd.System {
 		if name != "" {
-			return "", exitcodes.Errorf(exitcodes.Usage, "--user goes with --scope system: a user's systemd runs everything as that user")
+			return name, nil
 		}
-		return "", nil
+		return ownerOf(dir)
 	}
-	if name != "" {
-		return name, nil
+	switch owner, err := ownerOf(dir); {
+	case name != "" && os.Geteuid() != 0:
+		return "", exitcodes.Errorf(exitcodes.Usage, "--user goes with --scope system: a user's systemd runs everything as that user")
+	case name != "":
+		return "", asUser(exitcodes.Errorf(exitcodes.Usage, "root's own systemd cannot run jobs as %s", name), name, dir)
+	case os.Geteuid() == 0 && err == nil && owner != "":
+		return "", asUser(exitcodes.Errorf(exitcodes.NoPermission, "%s belongs to %s, and root's own systemd would run its jobs as root", dir, owner), owner, dir)
 	}
-	return ownerOf(dir)
+	return "", nil
+}
+
+// asUser tells root how to install for somebody else.
+func asUser(err *exitcodes.Error, name, dir string) error {
+	command := "agentd -C " + shellWord(dir) + " install"
+	return err.WithHint("as " + name + ": runuser -l " + shellWord(name) + " -c " + shellWord(command) + "; from the machine's systemd: " + command + " --scope system --user " + shellWord(name))
 }
 
 // printPlan says what install did or would do.

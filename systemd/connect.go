@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -142,7 +143,11 @@ func lingerFix(uid int) string {
 	if uid == 0 {
 		return "loginctl enable-linger root, or install for the machine: agentd install --scope system"
 	}
-	return "let your systemd run without a session: loginctl enable-linger"
+	name := ""
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name = " " + u.Username
+	}
+	return "let your systemd run without a session (as root, if you may not): loginctl enable-linger" + name
 }
 
 // noAnswer explains why no socket worked.
