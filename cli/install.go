@@ -21,6 +21,7 @@ type installOptions struct {
 	dryRun bool
 	force  bool
 	format string
+	daemon bool
 }
 
 func (a *App) installCommand() *cobra.Command {
@@ -44,6 +45,7 @@ cron, or with agentd daemon.`,
 	f.StringVar(&o.user, "user", "", "with --scope system: run the jobs as `USER` (default: the workspace's owner)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
 	f.BoolVar(&o.force, "force", false, "also overwrite files of agentd that were edited by hand")
+	f.BoolVar(&o.daemon, "daemon", false, "no timers: a service that runs agentd daemon on all workspaces so installed")
 	f.StringVar(&o.format, "format", formatSystemd, "\"launchd\" or \"crontab\": only print what that `SCHEDULER` needs")
 	return cmd
 }
@@ -90,6 +92,9 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	if err := checkFormat(o.format); err != nil {
 		return err
 	}
+	if o.daemon && (len(jobs) > 0 || o.format != formatSystemd) {
+		return exitcodes.Errorf(exitcodes.Usage, "--daemon is for all jobs of the workspace, and for systemd only")
+	}
 	ws, err := a.workspace()
 	if err != nil {
 		return err
@@ -101,11 +106,14 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	if conn != nil {
 		defer conn.Close()
 	}
-	if o.format != formatSystemd {
+	if o.format != formatSystemd && !o.daemon {
 		return a.showFormat(ws, target, o.format, jobs)
 	}
 	if target.User, err = a.systemUser(target.Scope, o.user, ws.Dir); err != nil {
 		return err
+	}
+	if o.daemon {
+		return a.installDaemon(ctx, o, ws, target, conn, absent)
 	}
 	plan, err := scheduler.NewPlan(ws, target, scheduler.Options{Jobs: jobs, Force: o.force})
 	if err != nil {
@@ -117,17 +125,22 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	if err := plan.Blocked(); err != nil {
 		return err
 	}
-	folders, err := a.folders()
-	if err != nil {
-		return err
-	}
-	if err := folders.Register(ws.Agent, ws.Dir); err != nil {
+	if err := a.register(ws); err != nil {
 		return err
 	}
 	if err := apply(ctx, plan, conn); err != nil {
 		return err
 	}
 	return a.printPlan(plan, absent, false)
+}
+
+// register makes the workspace known to status, doctor and the daemon.
+func (a *App) register(ws *workspace.Workspace) error {
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	return folders.Register(ws.Agent, ws.Dir)
 }
 
 // apply keeps a missing connection a missing manager.
@@ -178,7 +191,11 @@ func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
 	verbs := map[bool]string{true: "%d to add, %d to change, %d to remove.\n", false: "%d added, %d changed, %d removed.\n"}
 	a.printf(verbs[dry], added, changed, removed)
 	if dry && added+changed+removed > 0 {
-		a.printf("To do it: agentd install\n")
+		command := "agentd install"
+		if p.Agent == systemd.Daemon.Agent {
+			command += " --daemon"
+		}
+		a.printf("To do it: %s\n", command)
 	}
 	if absent != nil {
 		a.printWithoutSystemd(p, absent)
@@ -193,6 +210,11 @@ func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
 func (a *App) printJobChange(j scheduler.JobChange, dry bool) {
 	self := j.Name.Job == "" && !slices.ContainsFunc(j.Files, func(f scheduler.FileChange) bool { return f.Action == scheduler.Remove })
 	switch {
+	case j.Name == systemd.Daemon && self:
+		a.printf("%s  runs the jobs of all workspaces that are installed for it\n", j.Name)
+		if j.Unchanged() {
+			a.printf("  unchanged\n")
+		}
 	case self && j.Unchanged():
 		return
 	case self:

@@ -11,6 +11,7 @@ import (
 
 	"agentd/exitcodes"
 	"agentd/scheduler"
+	"agentd/scheduler/daemon"
 	"agentd/systemd"
 	"agentd/workspace"
 )
@@ -68,7 +69,7 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 	if err := a.runner(folders).CloseCrashed(store); err != nil {
 		return err
 	}
-	view := scheduler.View{Store: store, Units: units, Target: target, Now: a.Now()}
+	view := scheduler.View{Store: store, Units: units, Target: target, Now: a.Now(), Daemon: daemon.Held(folders.State)}
 	states, err := view.Jobs(ctx, jobs)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 	for _, b := range broken {
 		fmt.Fprintf(a.Stderr, "agentd: %s\n", oneLine(b.Error()))
 	}
-	if absent != nil {
+	if absent != nil && !view.Daemon {
 		a.printf("No timer runs here: %s\n", oneLine(absent.Error()))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"agentd/exitcodes"
 	"agentd/scheduler"
+	"agentd/systemd"
 	"agentd/workspace"
 )
 
@@ -19,6 +20,7 @@ type uninstallOptions struct {
 	scope  string
 	agent  string
 	dryRun bool
+	daemon bool
 }
 
 func (a *App) uninstallCommand() *cobra.Command {
@@ -36,11 +38,15 @@ Records, sessions and the workspace itself stay.`,
 	f := cmd.Flags()
 	scopeFlag(cmd, &o.scope)
 	f.StringVar(&o.agent, "agent", "", "the agent's `NAME`, where its workspace is gone")
+	f.BoolVar(&o.daemon, "daemon", false, "take away the service of agentd daemon instead")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed, and change nothing")
 	return cmd
 }
 
 func (a *App) uninstall(ctx context.Context, o uninstallOptions, jobs []string) error {
+	if o.daemon {
+		return a.uninstallDaemon(ctx, o, jobs)
+	}
 	agent, err := a.agentName(o.agent)
 	if err != nil {
 		return err
@@ -114,6 +120,14 @@ func (a *App) printRemoval(p *scheduler.Plan, dry bool) error {
 		return a.printJSON(p.Jobs)
 	}
 	_, _, removed := p.Count()
+	command := "agentd uninstall"
+	if p.Agent == systemd.Daemon.Agent {
+		command += " --daemon"
+	}
+	if removed == 0 && p.Agent == systemd.Daemon.Agent {
+		a.printf("The daemon's service is not installed.\n")
+		return nil
+	}
 	if removed == 0 {
 		a.printf("Nothing of agent %s is installed.\n", p.Agent)
 		return nil
@@ -127,7 +141,7 @@ func (a *App) printRemoval(p *scheduler.Plan, dry bool) error {
 		}
 	}
 	if dry {
-		a.printf("%s to remove. To do it: agentd uninstall\n", count(removed, "file"))
+		a.printf("%s to remove. To do it: %s\n", count(removed, "file"), command)
 		return nil
 	}
 	a.printf("%s removed.\n", count(removed, "file"))

@@ -87,6 +87,7 @@ func (p Patient) Examine(ctx context.Context) []Finding {
 	for _, r := range agents {
 		list = append(list, p.agent(ctx, r, login)...)
 	}
+	list = append(list, p.daemon(ctx)...)
 	list = append(list, p.orphans(agents)...)
 	return append(list, p.lanes()...)
 }

@@ -24,13 +24,21 @@ func (p Patient) units(ctx context.Context, ws *workspace.Workspace, target sche
 	if err := plan.Blocked(); err != nil {
 		list = append(list, failed("units", err))
 		list[0].Level = Warn
-	} else if added, changed, removed := differing(plan); added+changed+removed > 0 {
+	} else if added, changed, removed := differing(plan); added+changed+removed > 0 && !(target.HasDaemon() && changed+removed == 0 && untouched(plan)) {
 		list = append(list, Finding{
 			Check: "units", Level: Warn, Text: fmt.Sprintf("%s: what is installed is not what agentd.toml says now: %d to add, %d to change, %d to remove", ws.Agent, added, changed, removed),
 			Fix: "agentd -C " + ws.Dir + " install", repair: p.reinstall(ws, target),
 		})
 	}
 	return append(list, p.timers(ctx, ws, target)...)
+}
+
+// untouched reports whether nothing of the agent is installed: its jobs are left
+// to the daemon.
+func untouched(plan *scheduler.Plan) bool {
+	return !slices.ContainsFunc(plan.Jobs, func(j scheduler.JobChange) bool {
+		return slices.ContainsFunc(j.Files, func(f scheduler.FileChange) bool { return f.Action != scheduler.Add })
+	})
 }
 
 // differing counts what an install would do, but for scripts that differ
@@ -143,6 +151,31 @@ func (p Patient) times(ws *workspace.Workspace) []Finding {
 	return list
 }
 
+// daemon looks at the daemon's service, if it is installed.
+func (p Patient) daemon(ctx context.Context) []Finding {
+	if p.Manager == nil || !p.Target.HasDaemon() {
+		return nil
+	}
+	unit := systemd.Daemon.Service()
+	states, err := p.Manager.States(ctx, systemd.Daemon)
+	switch {
+	case err != nil:
+		return []Finding{failed("daemon", err)}
+	case states[0].Running && states[0].Enabled:
+		return []Finding{{Check: "daemon", Level: OK, Text: "agentd daemon runs as a service"}}
+	}
+	return []Finding{{
+		Check: "daemon", Level: Fail, Text: "agentd daemon is installed as a service, and does not run, or not after a boot",
+		Fix: "systemctl " + journalScope(p.Target.Scope) + " enable --now " + unit + "; to see what it says: journalctl " + journalScope(p.Target.Scope) + " -u " + unit,
+		repair: func(ctx context.Context) error {
+			if err := p.Manager.Enable(ctx, unit); err != nil {
+				return err
+			}
+			return p.Manager.Start(ctx, unit)
+		},
+	}}
+}
+
 // gone is an agent whose workspace is not there any more.
 func (p Patient) gone(r workspace.Registration) Finding {
 	return Finding{
@@ -174,7 +207,7 @@ func (p Patient) orphans(known []workspace.Registration) []Finding {
 	seen := map[string]bool{}
 	for _, f := range files {
 		name, ok := systemd.ParseName(f.Name())
-		if !ok || seen[name.Agent] || slices.ContainsFunc(known, func(r workspace.Registration) bool { return r.Agent == name.Agent }) {
+		if !ok || name == systemd.Daemon || seen[name.Agent] || slices.ContainsFunc(known, func(r workspace.Registration) bool { return r.Agent == name.Agent }) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(p.Target.UnitDir, f.Name()))

@@ -30,7 +30,7 @@ type Report struct {
 	Written  []string `json:"written"`
 	Removed  []string `json:"removed"`
 	Enabled  []string `json:"enabled"` // timers, and the agent's own service
-	Started  []string `json:"started"` // timers
+	Started  []string `json:"started"` // timers, and the daemon
 	Reloaded bool     `json:"reloaded"`
 }
 
@@ -156,6 +156,9 @@ func (a *applying) quiet(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := a.quietDaemon(ctx, j); err != nil {
+			return err
+		}
 		if f != nil && was.Enabled && f.Action == Remove {
 			a.onUndo(func(ctx context.Context) error { return a.manager.Enable(ctx, timer) })
 			if err := a.manager.Disable(ctx, timer); err != nil {
@@ -163,6 +166,9 @@ func (a *applying) quiet(ctx context.Context) error {
 			}
 		}
 		if a.plan.stopServices && was.Running {
+			if j.Name == systemd.Daemon {
+				a.onUndo(func(ctx context.Context) error { return a.manager.Start(ctx, j.Name.Service()) })
+			}
 			if err := a.manager.Stop(ctx, j.Name.Service()); err != nil {
 				return err
 			}
@@ -197,6 +203,9 @@ func (a *applying) arm(ctx context.Context) error {
 		}
 	}
 	for _, j := range a.plan.Jobs {
+		if err := a.startDaemon(ctx, j); err != nil {
+			return err
+		}
 		f := a.bootFile(j)
 		if j.Name.Job == "" || j.Disabled || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
 			continue

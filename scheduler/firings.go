@@ -11,7 +11,7 @@ import (
 // edited, nor the daemon is to make up for them.
 func (a *applying) skip() error {
 	t := a.plan.Target
-	if !t.ownState() {
+	if !t.OwnState() {
 		return nil // systemd is kept from it all the same: see quiet and forget
 	}
 	book := firings.Book{Dir: t.State}

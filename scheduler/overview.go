@@ -62,6 +62,7 @@ type View struct {
 	Units  Units // nil: there is no systemd
 	Target Target
 	Now    time.Time
+	Daemon bool // a daemon runs: it starts the jobs that have no timer
 }
 
 // Jobs returns the states of the jobs in their order. Their next times are
@@ -101,7 +102,7 @@ func (v View) Jobs(ctx context.Context, jobs []*workspace.Job) ([]JobState, erro
 		if since := v.Target.DisabledSince(NameOf(j)); !since.IsZero() {
 			s.DisabledAt = &since
 		}
-		s.judge(j, byName[NameOf(j)], v.Now)
+		s.judge(j, byName[NameOf(j)], v.Now, v.Daemon)
 		states[i] = s
 	}
 	return states, nil
@@ -117,8 +118,9 @@ func (s *JobState) tell(last *history.Run) {
 }
 
 // judge decides the state and the next time.
-func (s *JobState) judge(j *workspace.Job, unit systemd.JobStatus, now time.Time) {
+func (s *JobState) judge(j *workspace.Job, unit systemd.JobStatus, now time.Time, daemon bool) {
 	s.Installed = unit.Installed
+	waits := unit.Waiting || daemon && Scheduled(j) && s.DisabledAt == nil
 	switch {
 	case s.RunID != "" && s.EndedAt == nil:
 		s.State = Running
@@ -128,14 +130,14 @@ func (s *JobState) judge(j *workspace.Job, unit systemd.JobStatus, now time.Time
 		s.State = Off
 	case len(j.Schedules) == 0:
 		s.State = Manual
-	case unit.Waiting:
+	case waits:
 		s.State = Idle
 	case s.DisabledAt != nil:
 		s.State = Disabled
 	default:
 		s.State = Dormant
 	}
-	if !unit.Waiting {
+	if !waits {
 		return
 	}
 	if next := s.next(j.Schedules, now); !next.IsZero() {

@@ -95,7 +95,7 @@ func (t Target) folders() []string {
 // forUser returns the target with what belongs to the user of system units,
 // instead of to who installs them.
 func (t Target) forUser() (Target, error) {
-	if t.ownState() {
+	if t.OwnState() {
 		return t, nil
 	}
 	u, err := user.Lookup(t.User)
@@ -112,9 +112,9 @@ func (t Target) forUser() (Target, error) {
 	return t, nil
 }
 
-// ownState reports whether State is that of the user who installs: another
+// OwnState reports whether State is that of the user who installs: another
 // user's files are not root's to make.
-func (t Target) ownState() bool {
+func (t Target) OwnState() bool {
 	return t.Scope == systemd.User || t.User == "" || t.User == "root"
 }
 

@@ -22,11 +22,7 @@ const armLimit = 5 * time.Minute
 // Bytes returns the text of the service unit.
 func (a Arm) Bytes() ([]byte, error) {
 	name := JobName{Agent: a.Agent}
-	args := []string{"resume", "--arm", "--agent", a.Agent}
-	command, err := Command(a.Agentd, args...)
-	if err != nil { // a path that systemd does not take is one that a shell takes
-		command, err = Command("/bin/sh", append([]string{"-c", `exec "$0" "$@"`, a.Agentd}, args...)...)
-	}
+	command, err := execStart(a.Agentd, "resume", "--arm", "--agent", a.Agent)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -3,7 +3,7 @@ package systemd
 import "strings"
 
 // JobName names a job and so its units. Without a Job it stands for the agent
-// itself, which has a service too: see Arm.
+// itself, which has a service too: see Arm. Daemon is the daemon's.
 type JobName struct {
 	Agent, Job string
 }
@@ -26,6 +26,9 @@ func (n JobName) String() string {
 // the agent is the first single one, and a-b/c is not a/b-c. (A job never
 // begins with "-".)
 func (n JobName) base() string {
+	if n == Daemon {
+		return daemonBase
+	}
 	if n.Job == "" {
 		return armPrefix + n.Agent
 	}
@@ -46,6 +49,9 @@ func ParseName(unit string) (name JobName, ok bool) {
 		if base, ok = strings.CutSuffix(unit, ".service"); !ok {
 			return JobName{}, false
 		}
+	}
+	if base == daemonBase {
+		return Daemon, !isTimer
 	}
 	if agent, ok := strings.CutPrefix(base, armPrefix); ok {
 		return JobName{Agent: agent}, agent != "" && !isTimer

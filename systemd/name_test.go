@@ -13,12 +13,16 @@ func TestNames(t *testing.T) {
 		{"my", "bot-nightly", "agentd-my-bot-nightly.service"},
 		{"a-", "b", "agentd-a---b.service"},
 		{"my-bot", "", "agentd--arm-my-bot.service"},
+		{Daemon.Agent, Daemon.Job, "agentd-daemon.service"},
 	} {
 		if got := (JobName{c.agent, c.job}).Service(); got != c.service {
 			t.Errorf("%s/%s: %s, want %s", c.agent, c.job, got, c.service)
 		}
 	}
-	for _, unit := range []string{"bob.service", "agentd-bob.service", "agentd-bob-x.socket", "agentd--x.timer", "agentd-bob-.timer", "agentd-daemon.service", "agentd--arm-.service", "agentd--arm-bob.timer", "agentd--armbob.service"} {
+	if n, ok := ParseName("agentd-daemon.service"); !ok || n != Daemon {
+		t.Errorf("the daemon's unit is that of %v, %v", n, ok)
+	}
+	for _, unit := range []string{"bob.service", "agentd-bob.service", "agentd-bob-x.socket", "agentd--x.timer", "agentd-bob-.timer", "agentd-daemon.timer", "agentd--arm-.service", "agentd--arm-bob.timer", "agentd--armbob.service"} {
 		if n, ok := ParseName(unit); ok {
 			t.Errorf("ParseName(%q) = %v", unit, n)
 		}

@@ -72,8 +72,7 @@ func (s Service) Bytes() ([]byte, error) {
 	}
 	service := f.Section("Service")
 	if s.Scope == System {
-		// root too: without User= there is no HOME, and so none of agentd's folders.
-		name, err := Text(cmp.Or(s.User, "root"))
+		name, err := systemUser(s.User)
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +107,10 @@ func (s Service) Bytes() ([]byte, error) {
 	}
 	return sealed(f, s.Name, s.Workspace)
 }
+
+// systemUser returns the value of User= in a unit of the machine, root's too:
+// without it there is no HOME, and so none of agentd's folders.
+func systemUser(name string) (string, error) { return Text(cmp.Or(name, "root")) }
 
 func (c Credential) entry() (Entry, error) {
 	key := "LoadCredential"

@@ -40,6 +40,14 @@ func arm(scope Scope) Arm {
 }
 
 // full is a service with everything in it.
+func daemonService(scope Scope) DaemonService {
+	d := DaemonService{Agentd: "/usr/bin/agentd", Env: []string{"PATH=/usr/bin:/bin", "XDG_STATE_HOME=/home/bob/100% state"}, Scope: scope, Version: 252}
+	if scope == System {
+		d.User, d.Workspaces, d.Version = "bob", []string{"/home/bob/agents/it's $HOME"}, 255
+	}
+	return d
+}
+
 func full(scope Scope) Service {
 	s := service()
 	s.Scope, s.User, s.NetworkOnline = scope, "daemon", true
@@ -52,6 +60,7 @@ func TestGolden(t *testing.T) {
 	for name, unit := range map[string]interface{ Bytes() ([]byte, error) }{
 		"user.service": service(), "system.service": full(System), "user.timer": timer(),
 		"user-arm.service": arm(User), "system-arm.service": arm(System),
+		"user-daemon.service": daemonService(User), "system-daemon.service": daemonService(System),
 	} {
 		got, err := unit.Bytes()
 		if err != nil {

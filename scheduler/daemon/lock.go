@@ -53,6 +53,18 @@ func TakeLock(ctx context.Context, state string, now time.Time, standby bool, wa
 	return l, nil
 }
 
+// Held reports whether a daemon runs on the state folder.
+func Held(state string) bool {
+	path := filepath.Join(state, "daemon.lock")
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	defer l.Close() // with it goes the lock
+	free, err := l.TryRLock()
+	return err == nil && !free
+}
+
 // Release lets the lock go.
 func (l *Lock) Release() error { return l.file.Unlock() }
 
