@@ -94,6 +94,11 @@ func (p Patient) timers(ctx context.Context, ws *workspace.Workspace, target sch
 		job := ws.Jobs[i]
 		since := target.DisabledSince(s.Name)
 		switch {
+		case s.Refused != "":
+			list = append(list, Finding{
+				Check: "timers", Level: Fail, Text: fmt.Sprintf("%s: systemd does not take a unit of it: %s", job.Address(), s.Refused),
+				Fix: "look at its drop-ins: systemctl " + journalScope(target.Scope) + " cat " + s.Name.Service(),
+			})
 		case !s.Installed || !scheduler.Scheduled(job):
 		case !since.IsZero():
 			list = append(list, Finding{Check: "timers", Level: Warn, Text: job.Address() + " is disabled since " + since.Format("2 Jan 2006"), Fix: "agentd enable " + job.Address()})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"agentd/exitcodes"
@@ -105,6 +106,9 @@ func (a *applying) run(ctx context.Context) error {
 			return err
 		}
 		a.report.Reloaded = true
+		if err := a.check(ctx); err != nil {
+			return err
+		}
 	}
 	return a.arm(ctx)
 }
@@ -120,16 +124,43 @@ func (a *applying) look(ctx context.Context) error {
 		return exitcodes.Errorf(exitcodes.Config, "the %s's systemd does not look for units in %s", t.Scope, t.UnitDir).
 			WithHint("set XDG_CONFIG_HOME as your session has it, or leave it unset")
 	}
-	names := make([]systemd.JobName, len(a.plan.Jobs))
-	for i, j := range a.plan.Jobs {
-		names[i] = j.Name
-	}
-	states, err := a.manager.States(ctx, names...)
+	states, err := a.states(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range states {
 		a.before[s.Name] = s
+	}
+	return nil
+}
+
+func (a *applying) states(ctx context.Context) ([]systemd.JobStatus, error) {
+	names := make([]systemd.JobName, len(a.plan.Jobs))
+	for i, j := range a.plan.Jobs {
+		names[i] = j.Name
+	}
+	return a.manager.States(ctx, names...)
+}
+
+// check asks whether systemd takes the units: a drop-in can spoil them.
+func (a *applying) check(ctx context.Context) error {
+	states, err := a.states(ctx)
+	if err != nil {
+		return err
+	}
+	for i, s := range states {
+		f := a.plan.Jobs[i].file(a.plan.Target.service(s.Name))
+		if f == nil || f.Action == Remove {
+			continue
+		}
+		if s.Refused == "" && !s.Installed {
+			s.Refused = s.Name.Service() + " is not-found"
+		}
+		if s.Refused != "" {
+			unit, _, _ := strings.Cut(s.Refused, " ")
+			return exitcodes.Errorf(exitcodes.Config, "the %s's systemd does not take a unit of %s: %s", a.plan.Target.Scope, s.Name, s.Refused).
+				WithHint("look at its drop-ins: systemctl --" + string(a.plan.Target.Scope) + " cat " + unit)
+		}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type fakeManager struct {
 	calls   []string
 	failAt  int // fail the n-th changing call, counting from 1
 	onces   []systemd.Once
+	refused map[string]string // why it does not take a unit
 }
 
 func newFake(target Target) *fakeManager {
@@ -43,8 +44,9 @@ func (m *fakeManager) UnitPath(context.Context) ([]string, error) {
 func (m *fakeManager) States(_ context.Context, jobs ...systemd.JobName) ([]systemd.JobStatus, error) {
 	var list []systemd.JobStatus
 	for _, j := range jobs {
+		_, err := os.Stat(filepath.Join(m.dir, j.Service()))
 		list = append(list, systemd.JobStatus{
-			Name: j, Enabled: m.enabled[j.Timer()] || j.Job == "" && m.enabled[j.Service()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
+			Name: j, Installed: err == nil, Refused: m.refused[j.Service()], Enabled: m.enabled[j.Timer()] || j.Job == "" && m.enabled[j.Service()], Waiting: m.active[j.Timer()], Running: m.active[j.Service()],
 		})
 	}
 	return list, nil

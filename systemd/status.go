@@ -20,6 +20,9 @@ type JobStatus struct {
 	Enabled   bool // its timer (of an agent: its service) starts with the machine or the session
 	Waiting   bool // its timer runs
 	Running   bool // its service runs: a oneshot is "activating" all along
+	// Refused says which of its units systemd does not take, such as
+	// "agentd-bob-triage.service is bad-setting", or is "".
+	Refused string
 
 	Next time.Time // when the timer elapses next; zero: never or unknown
 	Last time.Time // when it last did; zero: never
@@ -100,9 +103,20 @@ func (c *Conn) states(ctx context.Context, jobs []JobName) ([]JobStatus, map[str
 			Waiting:   timer.LoadState == "loaded" && timer.ActiveState == "active",
 			// A oneshot is "activating" from its start to its end.
 			Running: slices.Contains([]string{"activating", "active", "deactivating"}, service.ActiveState),
+			Refused: refused(service, timer),
 		}
 	}
 	return out, units, nil
+}
+
+// refused tells of the first unit that is there and cannot be used.
+func refused(units ...dbus.UnitStatus) string {
+	for _, u := range units {
+		if !slices.Contains([]string{"", "loaded", "not-found"}, u.LoadState) {
+			return u.Name + " is " + u.LoadState
+		}
+	}
+	return ""
 }
 
 // enabledUnits returns the units that the targets of agentd's units want. It
