@@ -201,6 +201,9 @@ func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
 		a.printWithoutSystemd(p, absent)
 		return nil
 	}
+	if p.Target.Scope == systemd.System && p.Target.OwnState() && added+changed > 0 {
+		a.printf("These jobs run as root. To run them as somebody else: --user USER\n")
+	}
 	if on, name, err := systemd.Linger(); err == nil && !on && p.Target.Scope == systemd.User {
 		a.printf("Linger is off: jobs stop when you log out. To keep them running: loginctl enable-linger %s\n", name)
 	}

@@ -70,6 +70,12 @@ func TestBootedSystemForUser(t *testing.T) {
 			t.Errorf("%s is there: %v, want %v", path, err == nil, want)
 		}
 	}
+	// The running systemd's judgement of the unit that has just done its work.
+	out, err := exec.Command("systemd-analyze", "security", "--no-pager", "--threshold=30", "agentd-my--bot-by-hand.service").CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+	t.Logf("%s", out[max(0, len(out)-120):])
 	removal, err := NewRemoval("my-bot", target)
 	if err != nil {
 		t.Fatal(err)

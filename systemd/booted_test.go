@@ -54,7 +54,7 @@ func TestBootedRoundTrip(t *testing.T) {
 		}
 	}
 	t.Logf("carried of %d: %v", roundTrips, counts)
-	for _, directive := range []string{"Description", "WorkingDirectory", "ExecStart", "Environment"} {
+	for _, directive := range []string{"Description", "WorkingDirectory", "ExecStart", "Environment", "LoadCredential"} {
 		if counts[directive] < roundTrips/3 {
 			t.Errorf("%s= carried only %d of %d strings: we refuse too much", directive, counts[directive], roundTrips)
 		}
@@ -124,6 +124,11 @@ func writeRandom(t *testing.T, random *rand.Rand, unit string) written {
 		w.want["WorkingDirectory"] = "!" + dir
 		section.add("WorkingDirectory", value)
 	}
+	key := filepath.Clean("/" + randomText(random))
+	if entry, err := (Credential{Name: "key", Path: key}).entry(); err == nil {
+		w.want["LoadCredential"] = "key\x00" + key
+		section.Entries = append(section.Entries, entry)
+	}
 	f := File{Sections: []Section{about, section}}
 	content, err := f.Bytes()
 	if err != nil {
@@ -144,7 +149,7 @@ func readBack(t *testing.T, conn *Conn, unit string) map[string]string {
 	}
 	got["Description"], _ = about.Value.Value().(string)
 	// One by one: all properties of a service take systemd ten times as long.
-	for _, directive := range []string{"WorkingDirectory", "Environment", "ExecStart"} {
+	for _, directive := range []string{"WorkingDirectory", "Environment", "ExecStart", "LoadCredential"} {
 		p, err := conn.bus.GetServicePropertyContext(t.Context(), unit, directive)
 		if err != nil {
 			t.Fatalf("%s: %v", unit, err)
@@ -155,6 +160,12 @@ func readBack(t *testing.T, conn *Conn, unit string) map[string]string {
 		case []string:
 			got[directive] = strings.Join(v, "\x00")
 		case [][]any:
+			if directive == "LoadCredential" {
+				for _, c := range v {
+					got[directive] = fmt.Sprintf("%s\x00%s", c...)
+				}
+				continue
+			}
 			argv, _ := v[0][1].([]string)
 			got[directive] = strings.Join(argv, "\x00")
 		}

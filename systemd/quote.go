@@ -78,6 +78,13 @@ const nameMax = 255
 // Directory returns the value of a WorkingDirectory=; a folder that is not
 // there is no failure of the unit.
 func Directory(path string) (string, error) {
+	text, err := pathText(path)
+	return "-" + text, err
+}
+
+// pathText returns a path for a directive that systemd does not unquote.
+// Longer ones than the kernel's it drops without a word that anybody sees.
+func pathText(path string) (string, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return "", fmt.Errorf("cannot write %q in a unit: it is not a clean absolute path", path)
 	}
@@ -89,8 +96,7 @@ func Directory(path string) (string, error) {
 			return "", fmt.Errorf("cannot write a file name of %d bytes in a unit: systemd takes at most %d", len(part), nameMax)
 		}
 	}
-	text, err := Text(path)
-	return "-" + text, err
+	return Text(path)
 }
 
 // plain text means itself without quotes, and is easier on the eye.

@@ -123,7 +123,7 @@ func (c Credential) entry() (Entry, error) {
 	if c.Path == "" {
 		return Entry{key, c.Name}, nil
 	}
-	path, err := Text(c.Path)
+	path, err := pathText(c.Path)
 	if err != nil {
 		return Entry{}, fmt.Errorf("cannot load the credential %s: %w", c.Name, err)
 	}
