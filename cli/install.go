@@ -34,6 +34,9 @@ and has systemd enable and start the timers. Run it again after each change of
 agentd.toml: it writes only what differs, and takes away the units of jobs that
 are gone. It touches only files that carry its own mark.
 
+Drop-ins that the workspace has in its folder systemd go along: service.conf and
+timer.conf for the units of all jobs, JOB.service.conf and JOB.timer.conf for one.
+
 Without systemd it writes the same files and says how to start the jobs: from
 cron, or with agentd daemon.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -107,11 +107,37 @@ func (p Patient) timers(ctx context.Context, ws *workspace.Workspace, target sch
 				Check: "timers", Level: Fail, Text: job.Address() + ": its timer does not run, or not after a boot",
 				Fix: "agentd -C " + ws.Dir + " install", repair: p.reinstall(ws, target, job.Name),
 			})
+		case s.Next.IsZero() && !s.Running && !expr.Earliest(p.Now, job.Schedules).IsZero():
+			list = append(list, Finding{
+				Check: "timers", Level: Fail, Text: job.Address() + ": its timer runs and never fires",
+				Fix: "systemctl " + journalScope(target.Scope) + " cat " + s.Name.Timer() + ", and look at its drop-ins",
+			})
 		}
+		list = append(list, otherTimes(job, filepath.Join(target.UnitDir, s.Name.Timer()+".d"))...)
 		if reason := beforeAgentd(s); reason != "" {
 			list = append(list, Finding{
 				Check: "timers", Level: Fail, Text: fmt.Sprintf("%s: systemd could not start its last run: %s", job.Address(), reason),
 				Fix: "journalctl " + journalScope(target.Scope) + " -u " + s.Name.Service(),
+			})
+		}
+	}
+	return list
+}
+
+// otherTimes finds drop-ins with times of their own: at these the job starts,
+// and ends at once, since its schedule is that of agentd.toml.
+func otherTimes(job *workspace.Job, dir string) []Finding {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // there are none
+	}
+	var list []Finding
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		if text, err := os.ReadFile(path); err == nil && systemd.SetsTimes(text) {
+			list = append(list, Finding{
+				Check: "timers", Level: Warn, Text: fmt.Sprintf("%s: %s sets times at which no run comes: runs go by agentd.toml", job.Address(), path),
+				Fix: "put the schedule into agentd.toml, and remove the drop-in",
 			})
 		}
 	}

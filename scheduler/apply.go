@@ -181,7 +181,7 @@ func (a *applying) quiet(ctx context.Context) error {
 		was := a.before[j.Name]
 		timer := j.startsAtBoot()
 		f := a.bootFile(j)
-		if f != nil && was.Waiting && (f.Action == Remove || f.reschedules()) {
+		if f != nil && was.Waiting && (f.Action == Remove || a.rescheduled(j)) {
 			a.onUndo(func(ctx context.Context) error { return a.manager.Start(ctx, timer) })
 			if err := a.manager.Stop(ctx, timer); err != nil {
 				return err
@@ -221,7 +221,7 @@ func (a *applying) arm(ctx context.Context) error {
 		if !a.before[j.Name].Enabled && !j.Disabled {
 			a.report.Enabled = append(a.report.Enabled, j.startsAtBoot())
 		}
-		if f.reschedules() {
+		if a.rescheduled(j) {
 			if err := a.forget(a.plan.Target.stamp(j.Name)); err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func (a *applying) arm(ctx context.Context) error {
 			return err
 		}
 		f := a.bootFile(j)
-		if j.Name.Job == "" || j.Disabled || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !f.reschedules()) {
+		if j.Name.Job == "" || j.Disabled || f == nil || f.Action == Remove || (a.before[j.Name].Waiting && !a.rescheduled(j)) {
 			continue
 		}
 		timer := j.Name.Timer()
@@ -294,7 +294,7 @@ func (f *FileChange) reschedules() bool {
 func (a *applying) touchesUnits() bool {
 	for _, j := range a.plan.Jobs {
 		for _, f := range j.Files {
-			if f.Action != Keep && filepath.Dir(f.Path) == a.plan.Target.UnitDir {
+			if f.Action != Keep && strings.HasPrefix(f.Path, a.plan.Target.UnitDir+"/") {
 				return true
 			}
 		}

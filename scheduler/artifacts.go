@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"io/fs"
+	"slices"
 	"time"
 
 	"agentd/runscript"
@@ -29,7 +30,7 @@ func Scheduled(job *workspace.Job) bool {
 }
 
 // Artifacts returns the files of a job: run.sh, the service and, if the job is
-// Scheduled, the timer.
+// Scheduled, the timer; then the drop-ins that the workspace has for them.
 func (t Target) Artifacts(ws *workspace.Workspace, job *workspace.Job) ([]Artifact, error) {
 	name := NameOf(job)
 	t, err := t.forUser()
@@ -53,6 +54,11 @@ func (t Target) Artifacts(ws *workspace.Workspace, job *workspace.Job) ([]Artifa
 		{t.Script(name), script, t.scriptMode()},
 		{t.service(name), service, 0o644},
 	}
+	dropIns, err := t.dropIns(job, Scheduled(job))
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, dropIns...)
 	if !Scheduled(job) {
 		return files, nil
 	}
@@ -63,7 +69,8 @@ func (t Target) Artifacts(ws *workspace.Workspace, job *workspace.Job) ([]Artifa
 	if err != nil {
 		return nil, err
 	}
-	return append(files, Artifact{t.timer(name), timer, 0o644}), nil
+	// The timer is the third, before what belongs to it.
+	return slices.Insert(files, 2, Artifact{t.timer(name), timer, 0o644}), nil
 }
 
 // arm returns the agent's own unit, which sets the timers of pending runs again

@@ -140,7 +140,7 @@ func (a *applying) tidy(ctx context.Context) {
 				_ = os.Remove(t.disabled(j.Name))
 			}
 			removeEmpty(filepath.Dir(f.Path), t)
-			if unit := filepath.Base(f.Path); a.manager != nil && unit != "run.sh" {
+			if unit := filepath.Base(f.Path); a.manager != nil && filepath.Dir(f.Path) == t.UnitDir {
 				_ = a.manager.ResetFailed(ctx, unit)
 			}
 			goes = goes || filepath.Base(f.Path) == j.startsAtBoot()

@@ -17,7 +17,7 @@ func (a *applying) skip() error {
 	book := firings.Book{Dir: t.State}
 	for _, j := range a.plan.Jobs {
 		f := a.bootFile(j)
-		if j.Name.Job == "" || f == nil || f.Action != Add && !f.reschedules() {
+		if j.Name.Job == "" || f == nil || f.Action != Add && !a.rescheduled(j) {
 			continue
 		}
 		before, known, err := book.Last(j.Name.Agent, j.Name.Job)

@@ -155,6 +155,9 @@ func NewPlan(ws *workspace.Workspace, target Target, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkDropIns(ws); err != nil {
+		return nil, err
+	}
 	found, err := target.installed(ws.Agent)
 	if err != nil {
 		return nil, err
