@@ -2,16 +2,63 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"agentd/exitcodes"
 )
+
+// A failure at any call to systemd leaves the former state.
+func TestRollback(t *testing.T) {
+	changed := strings.Replace(twoJobs, "*/30 9-17", "15 7", 1) + "\n[jobs.third]\nschedule = \"@daily\"\nprompt = \"x\"\n"
+	changed = strings.Replace(changed, "[jobs.by-hand]", "[jobs.renamed]", 1)
+	for failAt := 1; ; failAt++ {
+		target, home := newTarget(t)
+		m := newFake(target)
+		dir := t.TempDir()
+		apply(t, plan(t, loadIn(t, dir, twoJobs), target, Options{}), m)
+		stamp := filepath.Join(target.StampDir, "stamp-agentd-my--bot-triage.timer")
+		if err := os.MkdirAll(target.StampDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := putStamp(stamp, time.Unix(1e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+		before, enabled, active := tree(t, home), fmt.Sprint(m.enabled), fmt.Sprint(m.active)
+		marks := marksOf(t, target, "triage", "third")
+
+		m.calls, m.failAt = nil, failAt
+		_, err := plan(t, loadIn(t, dir, changed), target, Options{}).Apply(t.Context(), m)
+		if err == nil {
+			if failAt < 5 {
+				t.Fatalf("only %d calls could fail: %q", failAt-1, m.calls)
+			}
+			return
+		}
+		if !errors.Is(err, errFake) {
+			t.Errorf("fail at call %d: err = %v", failAt, err)
+		}
+		if d := cmp.Diff(before, tree(t, home)); d != "" {
+			t.Errorf("fail at call %d (%q): files differ:\n%s", failAt, m.calls, d)
+		}
+		if info, err := os.Stat(stamp); err != nil || !info.ModTime().Equal(time.Unix(1e9, 0)) {
+			t.Errorf("fail at call %d: stamp %v, %v", failAt, info, err)
+		}
+		if fmt.Sprint(m.enabled) != enabled || fmt.Sprint(m.active) != active {
+			t.Errorf("fail at call %d: enabled %v, active %v", failAt, m.enabled, m.active)
+		}
+		if d := cmp.Diff(marks, marksOf(t, target, "triage", "third")); d != "" {
+			t.Errorf("fail at call %d: firings:\n%s", failAt, d)
+		}
+	}
+}
 
 // A file that cannot be written or removed, whichever of them it is, leaves the
 // former state. (The calls of systemd are in TestRollback.)
