@@ -218,7 +218,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.initCommand(), a.validateCommand(), a.runCommand(),
 		a.installCommand(), a.uninstallCommand(),
 		a.statusCommand(), a.historyCommand(), a.logsCommand(),
-		a.nextCommand(), a.lanesCommand(), a.daemonCommand(),
+		a.nextCommand(), a.calendarCommand(), a.lanesCommand(), a.daemonCommand(),
 		a.generateCommand(), a.rehearseCommand(),
 		a.sessionsCommand(), a.resumeCommand(),
 		a.doctorCommand(), a.exitcodesCommand(), a.versionCommand(),

@@ -15,7 +15,6 @@ import (
 	"agentd/firings"
 	"agentd/history"
 	"agentd/process"
-	"agentd/scheduler"
 	"agentd/scheduler/daemon"
 	"agentd/systemd"
 	"agentd/workspace"
@@ -100,11 +99,7 @@ func (a *App) daemon(ctx context.Context, o daemonOptions, args []string) error 
 }
 
 func (a *App) daemonConfig(folders workspace.Folders, args []string) (daemon.Config, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return daemon.Config{}, exitcodes.Errorf(exitcodes.Failure, "cannot tell where agentd itself is: %w", err)
-	}
-	target, err := scheduler.NewTarget(systemd.User, folders, program, a.Getenv)
+	target, err := a.targetIn(systemd.User)
 	if err != nil {
 		return daemon.Config{}, err
 	}
@@ -124,9 +119,9 @@ func (a *App) daemonConfig(folders workspace.Folders, args []string) (daemon.Con
 			return !target.DisabledSince(systemd.JobName{Agent: n.Agent, Job: n.Job}).IsZero()
 		},
 		Argv: func(f daemon.Firing) []string {
-			return []string{program, "run", f.Name.String(), "--trigger", f.Trigger, "-C", f.Dir}
+			return []string{target.Agentd, "run", f.Name.String(), "--trigger", f.Trigger, "-C", f.Dir}
 		},
-		Closer:  []string{program, "resume", "--json"}, // listing what is pending closes what has crashed
+		Closer:  []string{target.Agentd, "resume", "--json"}, // listing what is pending closes what has crashed
 		Environ: a.Environ(), Stdout: a.Stdout, Stderr: a.Stderr,
 	}, nil
 }

@@ -65,15 +65,7 @@ func (a *App) target(ctx context.Context, scopeText string) (scheduler.Target, *
 	if err != nil {
 		return none, nil, nil, exitcodes.Errorf(exitcodes.Usage, "%w", err)
 	}
-	folders, err := a.folders()
-	if err != nil {
-		return none, nil, nil, err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return none, nil, nil, exitcodes.Errorf(exitcodes.Failure, "cannot tell where agentd itself is: %w", err)
-	}
-	target, err := scheduler.NewTarget(scope, folders, program, a.Getenv)
+	target, err := a.targetIn(scope)
 	if err != nil {
 		return none, nil, nil, err
 	}
@@ -89,6 +81,19 @@ func (a *App) target(ctx context.Context, scopeText string) (scheduler.Target, *
 		return none, nil, nil, err
 	}
 	return target, conn, nil, nil
+}
+
+// targetIn is where the files of a scope go.
+func (a *App) targetIn(scope systemd.Scope) (scheduler.Target, error) {
+	folders, err := a.folders()
+	if err != nil {
+		return scheduler.Target{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return scheduler.Target{}, exitcodes.Errorf(exitcodes.Failure, "cannot tell where agentd itself is: %w", err)
+	}
+	return scheduler.NewTarget(scope, folders, program, a.Getenv)
 }
 
 func (a *App) install(ctx context.Context, o installOptions, jobs []string) error {

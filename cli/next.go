@@ -51,13 +51,9 @@ func (a *App) next(arg string, o nextOptions) error {
 	if o.count < 1 || o.count > 1000 {
 		return exitcodes.Errorf(exitcodes.Usage, "--count %d is not between 1 and 1000", o.count)
 	}
-	from := a.Now()
-	if o.from != "" {
-		t, err := time.Parse(time.RFC3339, o.from)
-		if err != nil {
-			return exitcodes.Errorf(exitcodes.Usage, "--from %q is not a time like 2026-12-01T09:00:00Z", o.from)
-		}
-		from = t
+	from, err := a.fromTime(o.from)
+	if err != nil {
+		return err
 	}
 	schedules, text, err := a.schedules(arg, o.timezone)
 	if err != nil {
@@ -84,6 +80,18 @@ func (a *App) next(arg string, o nextOptions) error {
 		}
 	}
 	return nil
+}
+
+// fromTime reads the value of --from, which is now by default.
+func (a *App) fromTime(text string) (time.Time, error) {
+	if text == "" {
+		return a.Now(), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, exitcodes.Errorf(exitcodes.Usage, "--from %q is not a time like 2026-12-01T09:00:00Z", text)
+	}
+	return t, nil
 }
 
 // schedules reads arg as a job's name where it can be one, else as a schedule.
@@ -161,19 +169,23 @@ func nextTimes(schedules []*expr.Schedule, from time.Time, n int) []time.Time {
 func (a *App) printTimes(schedules []*expr.Schedule, from time.Time, n int) {
 	day := ""
 	for _, t := range nextTimes(schedules, from, n) {
-		layout := "15:04"
-		if t.Second() != 0 {
-			layout = time.TimeOnly
-		}
 		if d := t.Format("Mon 2 Jan 2006"); d != day {
 			if day != "" {
 				a.printf("\n")
 			}
 			day = d
-			a.printf("%s %s", d, t.Format(layout))
+			a.printf("%s %s", d, wallTime(t))
 			continue
 		}
-		a.printf(", %s", t.Format(layout))
+		a.printf(", %s", wallTime(t))
 	}
 	a.printf("\n")
+}
+
+// wallTime is the time of day, with its seconds where there are any.
+func wallTime(t time.Time) string {
+	if t.Second() != 0 {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format("15:04")
 }
