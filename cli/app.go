@@ -220,7 +220,7 @@ func (a *App) verbs() []*cobra.Command {
 		a.statusCommand(), a.historyCommand(), a.logsCommand(),
 		a.nextCommand(), a.calendarCommand(), a.lanesCommand(), a.daemonCommand(),
 		a.generateCommand(), a.rehearseCommand(),
-		a.sessionsCommand(), a.resumeCommand(),
+		a.sessionsCommand(), a.resumeCommand(), a.importCommand(),
 		a.doctorCommand(), a.exitcodesCommand(), a.versionCommand(),
 		configTopic(),
 	}, a.switchCommands()...)

@@ -16,6 +16,7 @@ var order = []string{
 	"doctor",
 	"scheduler/daemon",
 	"scheduler",
+	"scheduler/crontab",
 	"runner",
 	"systemd",
 	"runscript",
