@@ -288,6 +288,15 @@ func (c *classifier) failed(f fault, e ending) verdict {
 	return c.limited(v, f.text)
 }
 
+// repeated is the verdict on a request that a program sends again and again.
+func (c *classifier) repeated(why string) verdict {
+	code, ok := c.codeOf(fault{text: why})
+	if !ok || code == exitcodes.Failure {
+		code = exitcodes.Unavailable // it would not repeat what cannot come right
+	}
+	return c.limited(verdict{code: code, text: why}, why)
+}
+
 // limited adds the reset time to the verdict on a limit.
 func (c *classifier) limited(v verdict, text string) verdict {
 	if v.code != exitcodes.RateLimited {

@@ -24,7 +24,9 @@ type claudeEvent struct {
 		ID      string          `json:"id"`
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
-	Error any `json:"error"` // the class of an error, in a reply that stands for one
+	// Error is the class of an error, in a reply that stands for one; in the
+	// last event of Qwen Code it is an object with a message.
+	Error any `json:"error"`
 
 	// system/api_retry
 	ErrorStatus int `json:"error_status"`
@@ -149,6 +151,9 @@ func (c *claudeFormat) result(r *reading, e claudeEvent) {
 	f := fault{status: e.Status, text: e.Result}
 	if f.text == "" {
 		f.text = strings.Join(e.Errors, "; ")
+	}
+	if said, ok := e.Error.(map[string]any); ok && f.text == "" {
+		f.text, _ = said["message"].(string)
 	}
 	f.code = e.endCode(c.class)
 	r.failed(f)

@@ -93,6 +93,7 @@ func (x *external) invoke(ctx context.Context, a Attempt, talk conversation) (o 
 	defer cancel(nil)
 	r := newReading(a.Output, a.Events, x.Now)
 	r.watch = x.watchOf(a, c, cancel)
+	r.watch.onRepeat = x.repeats(a, judge)
 	pipes, err := x.attach(&c.spec, r, a)
 	if err != nil {
 		return fail(err)
@@ -154,6 +155,30 @@ func (x *external) watchOf(a Attempt, c call, cancel context.CancelCauseFunc) *w
 	return w
 }
 
+// maxRepeats is how often a request may be repeated without a reply between,
+// where the job does not say less: after that it goes on for ever.
+const maxRepeats = 12
+
+// repeats bounds what a program does again by itself, as the engine's own
+// requests are bounded: by their number, and by waits that are never slept
+// inside a run.
+func (x *external) repeats(a Attempt, judge *classifier) func(times int, why string) error {
+	most := maxRepeats
+	if n := a.Job.Recovery.Requests; n > 0 {
+		most = min(most, n-1)
+	}
+	return func(times int, why string) error {
+		v := judge.repeated(why)
+		switch {
+		case !v.reset.IsZero() && v.reset.Sub(x.Now()) > a.Job.Resume.MaxWait:
+			return &exitcodes.Error{Code: v.code, ResetAt: v.reset, Err: fmt.Errorf("it waits for a limit: %s", why)}
+		case times > most:
+			return &exitcodes.Error{Code: v.code, ResetAt: v.reset, Err: fmt.Errorf("it has sent its request %d times: %s", times, why)}
+		}
+		return nil
+	}
+}
+
 // verdict says how a call went. Our own reasons to stop go before everything
 // that the program says.
 func (x *external) verdict(ctx, inner context.Context, judge *classifier, r *reading, c call, res process.Result) verdict {
@@ -170,7 +195,7 @@ func (x *external) verdict(ctx, inner context.Context, judge *classifier, r *rea
 	case res.Stopped && errors.Is(cause, errLingered):
 		end = ending{} // it had finished; what it did when it was ended does not count
 	case res.Stopped:
-		return verdict{code: exitcodes.From(cause), text: afterRepeats("was stopped: "+cause.Error(), r)}
+		return verdict{code: exitcodes.From(cause), text: afterRepeats("was stopped: "+cause.Error(), r), reset: exitcodes.ResetOf(cause)}
 	case end.signal == "" && (end.status == 130 || end.status == 137 || end.status == 143):
 		end.signal = map[int]string{130: "SIGINT", 137: "SIGKILL", 143: "SIGTERM"}[end.status]
 	}

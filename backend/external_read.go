@@ -17,7 +17,6 @@ const (
 	maxEvent    = 16 << 20 // bytes; a longer line of a structured output is left out
 	maxErrors   = 32 << 10 // bytes of the last lines of text that are judged
 	maxToolLine = 160      // bytes of a tool's arguments in a line for people
-	maxRepeats  = 12       // repeats of a request without a reply between them: it goes on for ever
 	maxLastSaid = 64 << 10 // bytes of the last thing said that are kept
 )
 
@@ -141,8 +140,8 @@ func (r *reading) repeat(why string) {
 	r.repeats++
 	r.lastRepeat = why
 	r.event("replay", "repeating a request: "+shorten(why, maxLast), nil)
-	if r.repeats > maxRepeats && r.watch != nil {
-		r.watch.repeating(why)
+	if r.watch != nil {
+		r.watch.repeating(r.repeats, why)
 	}
 }
 

@@ -33,6 +33,7 @@ type watch struct {
 	maxTokens int64
 
 	onSession func(id string)
+	onRepeat  func(times int, why string) error // why it has to end; nil: it may go on
 
 	begun  time.Time
 	last   atomic.Int64 // nanoseconds from begun to the newest sign of life; 0: none yet
@@ -70,8 +71,15 @@ func (w *watch) ending() {
 	}
 }
 
-func (w *watch) repeating(why string) {
-	w.cancel(&exitcodes.Error{Code: exitcodes.Unavailable, Err: errors.New("it repeats its request without end: " + why)})
+// repeating is called before the program sends a request again, for the given
+// number of times in a row.
+func (w *watch) repeating(times int, why string) {
+	if w.onRepeat == nil {
+		return
+	}
+	if cause := w.onRepeat(times, why); cause != nil {
+		w.cancel(cause)
+	}
 }
 
 func (w *watch) session(id string) {

@@ -97,7 +97,7 @@ func Serve(sc *Scenario) (*Server, error) {
 
 // BaseURL returns the base URL that a client of the wire is configured with.
 func (s *Server) BaseURL(w Wire) string {
-	if w == Anthropic {
+	if w == Anthropic || w == Gemini {
 		return s.URL
 	}
 	return s.URL + "/v1"
@@ -181,7 +181,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	step, n, exhausted := s.admit(&seen)
 	switch {
-	case seen.Problem != "":
+	case s.scenario.Lenient && seen.Wire == "":
+		http.NotFound(w, r)
+	case seen.Problem != "" && !s.scenario.Lenient:
 		s.refuse(w, d, "rehearsal_bad_request", seen.Problem)
 	case exhausted:
 		s.refuse(w, d, "rehearsal_exhausted", fmt.Sprintf(
@@ -197,7 +199,8 @@ func (s *Server) admit(seen *Request) (step *Reply, n int, exhausted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = len(s.requests) + 1
-	if seen.Problem == "" && s.next < len(s.scenario.Replies) {
+	answered := seen.Problem == "" || s.scenario.Lenient && seen.Wire != ""
+	if answered && s.next < len(s.scenario.Replies) {
 		step = &s.scenario.Replies[s.next]
 		seen.Reply = s.next + 1
 		s.used++
@@ -221,6 +224,8 @@ func (s *Server) wireOf(path string) Wire {
 		return Responses
 	case strings.HasSuffix(path, "/messages"):
 		return Anthropic
+	case strings.HasSuffix(path, geminiMethod):
+		return Gemini
 	}
 	return ""
 }
@@ -228,7 +233,7 @@ func (s *Server) wireOf(path string) Wire {
 // publicHeader copies h with the values of keys blanked out.
 func publicHeader(h http.Header) http.Header {
 	out := h.Clone()
-	for _, k := range []string{"Authorization", "X-Api-Key", "Api-Key", "Cookie"} {
+	for _, k := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie"} {
 		if out.Get(k) != "" {
 			out.Set(k, "(hidden)")
 		}

@@ -22,6 +22,7 @@ const (
 	Chat      Wire = "chat"
 	Responses Wire = "responses"
 	Anthropic Wire = "anthropic"
+	Gemini    Wire = "gemini" // for the Gemini CLI; the engine does not speak it
 )
 
 // Scenario is a script of replies, used in the order of physical requests.
@@ -30,6 +31,11 @@ type Scenario struct {
 	What    string  `toml:"what"` // which real failure it re-creates, in one line
 	Wire    Wire    `toml:"wire"` // empty: chosen by the path of each request
 	Replies []Reply `toml:"reply"`
+
+	// Lenient answers model requests that the server would refuse: it is for
+	// agent CLIs, which are not ours to mend. What else they ask for (lists of
+	// models, counts of tokens) is not found.
+	Lenient bool `toml:"lenient"`
 
 	// From is how many replies were used up before, when a script is continued.
 	From int `toml:"-"`
@@ -154,8 +160,8 @@ func tomlReason(err error) string {
 }
 
 func (sc *Scenario) validate() error {
-	if !slices.Contains([]Wire{"", Chat, Responses, Anthropic}, sc.Wire) {
-		return fmt.Errorf("wire %q is not chat, responses or anthropic", sc.Wire)
+	if !slices.Contains([]Wire{"", Chat, Responses, Anthropic, Gemini}, sc.Wire) {
+		return fmt.Errorf("wire %q is not chat, responses, anthropic or gemini", sc.Wire)
 	}
 	if strings.TrimSpace(sc.What) == "" {
 		return errors.New(`"what" is missing: say which real failure it re-creates`)

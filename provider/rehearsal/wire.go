@@ -73,6 +73,8 @@ func dialectOf(w Wire) dialect {
 		return responsesDialect{}
 	case Anthropic:
 		return anthropicDialect{}
+	case Gemini:
+		return geminiDialect{}
 	}
 	return nil
 }
