@@ -24,6 +24,7 @@ type lineWriter struct {
 	to      io.Writer
 	limit   int64
 	line    []byte // the beginning of a line
+	block   []byte // plain lines that are still to be passed on
 	afterCR bool   // the last byte was a carriage return: it has ended a line
 	written int64
 	kept    tail // lines beyond the limit
@@ -40,22 +41,47 @@ func newLineWriter(to io.Writer, limit int64) *lineWriter {
 // the writer below; the lines are remembered in any case.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
-	for len(p) > 0 {
+	for lines := 0; len(p) > 0; lines++ {
 		if w.afterCR && p[0] == '\n' {
 			p = p[1:]
 		}
 		w.afterCR = false
-		i := bytes.IndexAny(p, "\r\n")
+		if len(w.line) == 0 && lines%8 == 0 { // lines with colours come together
+			if block := plainLines(p[:min(len(p), maxLine)]); len(block) > 0 {
+				w.flush()
+				w.put(block)
+				p = p[len(block):]
+			}
+		}
+		i := lineEnd(p)
 		if i < 0 {
 			w.add(p)
 			break
 		}
-		w.add(p[:i])
-		w.end()
+		if len(w.line) == 0 && i <= maxLine {
+			w.end(p[:i])
+		} else {
+			w.add(p[:i])
+			w.endLine()
+		}
 		w.afterCR = p[i] == '\r' // also a progress bar: each state is a line
 		p = p[i+1:]
 	}
+	w.flush()
 	return n, w.err
+}
+
+// lineEnd returns where the first line of p ends, -1 if it does not.
+func lineEnd(p []byte) int {
+	i := bytes.IndexByte(p, '\n')
+	line := p
+	if i >= 0 {
+		line = p[:i]
+	}
+	if cr := bytes.IndexByte(line, '\r'); cr >= 0 {
+		return cr
+	}
+	return i
 }
 
 // add goes on with the line; what is too long is written without waiting for
@@ -68,7 +94,7 @@ func (w *lineWriter) add(p []byte) {
 		whole := len(w.line) - cutRune(w.line)
 		rest := bytes.Clone(w.line[whole:])
 		w.line = w.line[:whole]
-		w.end()
+		w.endLine()
 		w.line = append(w.line, rest...)
 	}
 	w.line = append(w.line, p...)
@@ -88,23 +114,51 @@ func cutRune(p []byte) int {
 	return 0
 }
 
-// end passes the line on.
-func (w *lineWriter) end() {
-	line := append(plain(w.line), '\n')
+// endLine ends the line that has come together.
+func (w *lineWriter) endLine() {
+	w.end(w.line)
 	w.line = w.line[:0]
 	if cap(w.line) > maxTail {
 		w.line = nil
 	}
-	if len(line) > 1 {
-		w.said.add(line)
+}
+
+// end takes a line; flush passes it on.
+func (w *lineWriter) end(line []byte) {
+	w.block = append(appendPlain(w.block, line), '\n')
+	if len(w.block) > maxTail {
+		w.flush()
 	}
-	if w.written+int64(len(line)) > w.limit || w.dropped > 0 {
-		w.dropped += int64(len(line))
-		w.kept.add(line)
-		return
+}
+
+func (w *lineWriter) flush() {
+	if len(w.block) > 0 {
+		w.put(w.block)
+		w.block = w.block[:0]
 	}
-	w.written += int64(len(line))
-	w.pass(line)
+	if cap(w.block) > 4*maxTail {
+		w.block = nil
+	}
+}
+
+// put takes whole lines that are plain.
+func (w *lineWriter) put(lines []byte) {
+	if said := bytes.TrimRight(lines, "\n"); len(said) > 0 {
+		w.said.add(lines[:len(said)+1])
+	}
+	if w.dropped == 0 {
+		fits := lines
+		if room := w.limit - w.written; int64(len(lines)) > room {
+			fits = lines[:bytes.LastIndexByte(lines[:max(room, 0)], '\n')+1]
+		}
+		if len(fits) > 0 {
+			w.written += int64(len(fits))
+			w.pass(fits)
+		}
+		lines = lines[len(fits):]
+	}
+	w.dropped += int64(len(lines))
+	w.kept.add(lines)
 }
 
 func (w *lineWriter) pass(line []byte) {
@@ -117,15 +171,15 @@ func (w *lineWriter) pass(line []byte) {
 // output.
 func (w *lineWriter) close() error {
 	if len(w.line) > 0 {
-		w.end()
+		w.endLine()
+		w.flush()
 	}
 	if w.dropped > 0 {
-		if lost := w.dropped - int64(w.kept.size); lost > 0 {
+		kept := w.kept.text()
+		if lost := w.dropped - int64(len(kept)); lost > 0 {
 			w.pass(fmt.Appendf(nil, "[agentd: %d bytes of output left out here, after the first %d]\n", lost, w.written))
 		}
-		for _, line := range w.kept.lines {
-			w.pass(line)
-		}
+		w.pass(kept)
 		w.dropped, w.kept = 0, tail{max: maxTail}
 	}
 	return w.err
@@ -133,55 +187,132 @@ func (w *lineWriter) close() error {
 
 // last returns the last line that was not empty, shortened.
 func (w *lineWriter) last() string {
-	if len(w.said.lines) == 0 {
-		return ""
-	}
-	line := strings.TrimSpace(string(w.said.lines[len(w.said.lines)-1]))
-	if len(line) > maxLast {
-		cut := maxLast
-		for !utf8.RuneStart(line[cut]) {
-			cut--
+	lines := w.said.lines()
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(lines[i])
+		if line == "" {
+			continue
 		}
-		line = line[:cut] + "..."
+		if len(line) > maxLast {
+			cut := maxLast
+			for !utf8.RuneStart(line[cut]) {
+				cut--
+			}
+			line = line[:cut] + "..."
+		}
+		return line
 	}
-	return line
+	return ""
 }
 
-// tail returns the last lines that were not empty.
-func (w *lineWriter) tail() string {
-	return strings.TrimSpace(string(bytes.Join(w.said.lines, nil)))
-}
+// tail returns the last lines, from one that was not empty to another.
+func (w *lineWriter) tail() string { return strings.TrimSpace(string(w.said.text())) }
 
 // tail keeps the last lines of up to max bytes together, and always the last
 // one as far as it fits.
 type tail struct {
-	max   int
-	lines [][]byte
-	size  int
+	max int
+	buf []byte // up to twice as much, so that little is moved
+	cut bool   // something stood before buf
 }
 
-func (t *tail) add(line []byte) {
-	if len(line) > t.max {
-		line = line[len(line)-t.max:]
-		for len(line) > 0 && !utf8.RuneStart(line[0]) {
-			line = line[1:]
-		}
-		line = bytes.Clone(line) // lets go of the long one
+// add takes whole lines.
+func (t *tail) add(lines []byte) {
+	if more := len(lines) - t.max - 1; more > 0 { // with the byte that tells where a line begins
+		t.buf, t.cut = t.buf[:0], true
+		lines = lines[more:]
 	}
-	t.lines = append(t.lines, line)
-	t.size += len(line)
-	for t.size > t.max {
-		t.size -= len(t.lines[0])
-		t.lines[0] = nil
-		t.lines = t.lines[1:]
+	t.buf = append(t.buf, lines...)
+	if len(t.buf) > 2*t.max+1 {
+		t.buf, t.cut = t.buf[:copy(t.buf, t.buf[len(t.buf)-t.max-1:])], true
+	}
+}
+
+// text returns the lines that are kept.
+func (t *tail) text() []byte {
+	text, before := t.buf, !t.cut
+	if more := len(text) - t.max; more > 0 {
+		before = text[more-1] == '\n'
+		text = text[more:]
+	}
+	if before {
+		return text
+	}
+	if i := bytes.IndexByte(text, '\n'); i >= 0 && i < len(text)-1 {
+		return text[i+1:]
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	return text
+}
+
+// lines returns them one by one, without their ends.
+func (t *tail) lines() []string {
+	text := strings.TrimSuffix(string(t.text()), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// printable marks the bytes that stay as they are in a line of ASCII, and the
+// end of a line.
+var printable = func() (ok [256]bool) {
+	for b := ' '; b < 0x7f; b++ {
+		ok[b] = true
+	}
+	ok['\t'], ok['\n'] = true, true
+	return ok
+}()
+
+// plainLines returns the whole lines at the beginning of p that plain would
+// leave as they are. Most output is nothing else, and needs no look at each
+// line.
+func plainLines(p []byte) []byte {
+	i := 0
+	for i < len(p) && printable[p[i]] {
+		i++
+	}
+	if i < len(p) && p[i] >= utf8.RuneSelf {
+		i = plainUTF8(p)
+	}
+	return p[:bytes.LastIndexByte(p[:i], '\n')+1]
+}
+
+// plainUTF8 is the length of the text at the beginning of p that is valid and
+// without control characters, in whole lines at least.
+func plainUTF8(p []byte) int {
+	i := 0
+	for i < len(p) && (printable[p[i]] || p[i] >= utf8.RuneSelf) {
+		i++
+	}
+	i = bytes.LastIndexByte(p[:i], '\n') + 1
+	if !utf8.Valid(p[:i]) {
+		return 0
+	}
+	for rest := p[:i]; ; {
+		at := bytes.IndexByte(rest, 0xc2)
+		if at < 0 {
+			return i
+		}
+		if rest[at+1] < 0xa0 { // U+0080 to U+009F
+			return len(p[:i]) - len(rest) + at
+		}
+		rest = rest[at+1:]
 	}
 }
 
 // plain returns the text of a line: escape sequences and control characters
 // are gone, and what is not UTF-8 is replaced.
 func plain(line []byte) []byte {
-	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
-	out := make([]byte, 0, len(line)+1)
+	return appendPlain(make([]byte, 0, len(line)+1), line)
+}
+
+func appendPlain(out, line []byte) []byte {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
 	for i := 0; i < len(line); {
 		switch b := line[i]; {
 		case b == 0x1b:
@@ -191,8 +322,11 @@ func plain(line []byte) []byte {
 		case b == 0xc2 && line[i+1] < 0xa0: // the same for U+0080 to U+009F
 			i += 2
 		default:
-			out = append(out, b)
-			i++
+			begin := i
+			for i < len(line) && (printable[line[i]] || line[i] >= utf8.RuneSelf && line[i] != 0xc2 || i == begin) {
+				i++
+			}
+			out = append(out, line[begin:i]...)
 		}
 	}
 	return out

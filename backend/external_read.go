@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,9 +74,7 @@ func (r *reading) failure() (fault, bool) {
 func (r *reading) errorLines() []string {
 	var lines []string
 	for _, t := range []*tail{&r.stdout, &r.stderr} {
-		for _, l := range t.lines {
-			lines = append(lines, strings.TrimRight(string(l), "\n"))
-		}
+		lines = append(lines, t.lines()...)
 	}
 	return lines
 }
@@ -83,8 +82,8 @@ func (r *reading) errorLines() []string {
 // saidLast returns ": " and the last line of text, or nothing.
 func (r *reading) saidLast() string {
 	for _, t := range []*tail{&r.stderr, &r.stdout} {
-		for i := len(t.lines) - 1; i >= 0; i-- {
-			if line := strings.TrimSpace(string(t.lines[i])); line != "" {
+		for _, line := range slices.Backward(t.lines()) {
+			if line := strings.TrimSpace(line); line != "" {
 				return ": " + shorten(line, maxLast)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agentd/exitcodes"
 )
 
@@ -86,8 +88,16 @@ func (p *plumbing) addOutput(w io.Writer) error {
 		return err
 	}
 	p.own(theirs)
+	widen(ours)
 	p.output = append(p.output, &pump{from: ours, to: w, done: make(chan struct{})})
 	return nil
+}
+
+// widen makes a pipe hold more, where the user does not have too many already.
+func widen(pipe *os.File) {
+	if c, err := pipe.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pumpBuffer) })
+	}
 }
 
 func (p *plumbing) closeChildEnds() {
@@ -159,13 +169,17 @@ type pump struct {
 	done chan struct{}
 }
 
+// pumpBuffer is how much output a read takes, and a pipe holds, in bytes: fewer
+// turns between the program and us.
+const pumpBuffer = 256 << 10
+
 // quiet is how long a pipe must have nothing to say, once the tree is dead, to
 // count as drained although a stranger holds its other end.
 const quiet = 100 * time.Millisecond
 
 func (p *pump) run() {
 	defer close(p.done)
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, pumpBuffer)
 	draining := false
 	for {
 		n, err := p.from.Read(buf)
