@@ -40,6 +40,14 @@ test: setup ## all tests, those under a booted systemd too (as root)
 race: ## the tests under the race detector (needs gcc)
 	CGO_ENABLED=1 go test -race -timeout 40m ./...
 
+.PHONY: test-clis
+test-clis: ## the presets with the real agent CLIs, from the npm registry, without a network (4 minutes)
+	@./scripts/test-clis
+
+.PHONY: fuzz
+fuzz: ## fuzz each parser for FUZZTIME (default 10m)
+	@./scripts/fuzz
+
 .PHONY: lint
 lint: setup ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
@@ -62,6 +70,7 @@ soak: setup ## long campaigns: kills at every sync and at 500 random moments, la
 	SESSION_KILLS=500 go test ./session -timeout 1h
 	LANES_SECONDS=60 go test ./lanes -timeout 1h
 	EXPR_SPECS=20000 go test ./scheduler/expr -timeout 1h
+	HOSTILE_BYTES=5000000000 go test ./backend -run TestHostile -timeout 1h
 	DAEMON_JUMPS=200 go test ./scheduler/daemon -run TestJumps -timeout 1h
 
 .PHONY: clean
