@@ -255,6 +255,14 @@ func (a *App) printJobChange(j scheduler.JobChange, dry bool) {
 			a.printf("%s", f.Diff)
 		}
 	}
+	if j.Job == nil || !scheduler.Scheduled(j.Job) {
+		return
+	}
+	for _, s := range j.Job.Schedules {
+		for _, w := range s.Warnings(a.Now()) {
+			a.printf("  warning: %s\n", w)
+		}
+	}
 }
 
 // whenNext is the job's schedule and its next time.
