@@ -194,7 +194,7 @@ func (a *App) command() *cobra.Command {
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -210,6 +210,19 @@ func (a *App) command() *cobra.Command {
 	}
 	argsAreUsage(root)
 	return root
+}
+
+// knownVerb refuses what is no verb, with the one that was perhaps meant.
+func knownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no command %q", args[0])
+	cmd.SuggestionsMinimumDistance = 2
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		err = fmt.Errorf("%w: did you mean %q?", err, meant[0])
+	}
+	return err
 }
 
 // verbs lists all commands.

@@ -179,6 +179,15 @@ func (u *person) eventually(what string, so func() bool) {
 	}
 }
 
+// eventuallySays asks until agentd prints what is wanted.
+func (u *person) eventuallySays(want string, args ...string) {
+	u.Helper()
+	u.eventually("agentd "+strings.Join(args, " ")+" saying "+want, func() bool {
+		out, err := u.output(args...)
+		return err == nil && strings.Contains(out, want)
+	})
+}
+
 // await asks until the list that agentd prints is not empty.
 func (u *person) await(args ...string) {
 	u.Helper()

@@ -19,7 +19,7 @@ func (a *App) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Make jobs of what another scheduler runs",
-		Args:  cobra.NoArgs,
+		Args:  knownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

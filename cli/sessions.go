@@ -21,7 +21,7 @@ func (a *App) sessionsCommand() *cobra.Command {
 		Short: "List, show, export, check and prune the conversations of agents",
 		Long: `Sessions lists the sessions of this workspace's agent; outside of one, or with
 --all, those of all agents. SESSION is a name, AGENT/NAME, or the start of one.`,
-		Args: cobra.NoArgs,
+		Args: knownVerb,
 		RunE: func(*cobra.Command, []string) error { return a.listSessions(all) },
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "the sessions of all agents, not only of this workspace's")

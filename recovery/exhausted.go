@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"strings"
 	"time"
 
 	"agentd/exitcodes"
@@ -34,7 +35,7 @@ func (e *Exhausted) Error() string {
 	if e.Fault == nil {
 		return "cannot send again: " + e.Reason
 	}
-	return e.Fault.Error() + "; not asked again: " + e.Reason
+	return strings.TrimSuffix(e.Fault.Error(), ".") + "; not asked again: " + e.Reason
 }
 
 func (e *Exhausted) Unwrap() error {
