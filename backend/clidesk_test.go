@@ -165,7 +165,10 @@ func (d *cliDesk) hello() {
 	d.t.Helper()
 	text := "Hello from mock\n"
 	if d.preset.Output != "text" {
-		data, err := os.ReadFile(filepath.Join(recordedDir, d.preset.Output+"-ok.out"))
+		data, err := os.ReadFile(filepath.Join(recordedDir, d.preset.Name+"-ok.out"))
+		if os.IsNotExist(err) { // the form of another program's
+			data, err = os.ReadFile(filepath.Join(recordedDir, d.preset.Output+"-ok.out"))
+		}
 		if err != nil {
 			d.t.Fatal(err)
 		}
