@@ -101,6 +101,13 @@ func cancelOnSignal(parent context.Context) (context.Context, func()) {
 	}
 }
 
+// outliveReader keeps a reader of the output that goes away, as "| head" does,
+// from ending the process by SIGPIPE. Handled, not ignored: children would
+// inherit that.
+func outliveReader() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+}
+
 func signalName(s os.Signal) string {
 	switch s {
 	case syscall.SIGINT:

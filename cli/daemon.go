@@ -90,8 +90,7 @@ func (a *App) daemon(ctx context.Context, o daemonOptions, args []string) error 
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
-	// A reader of the output that goes away must not take the daemon along.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	outliveReader()
 	if ctx.Err() != nil { // meanwhile
 		return context.Cause(ctx)
 	}
