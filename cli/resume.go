@@ -37,6 +37,9 @@ pending runs.`,
   agentd resume triage --cancel`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := saysSomething(cmd, "prompt"); err != nil {
+				return err
+			}
 			switch {
 			case o.arm:
 				return a.arm(cmd.Context(), o.agent)
@@ -142,6 +145,7 @@ func (a *App) cancelPending(ctx context.Context, arg string) error {
 }
 
 func (a *App) resume(ctx context.Context, o resumeOptions, arg string) error {
+	outliveReader()
 	runs, err := a.pendingRuns(arg)
 	if err != nil {
 		return err

@@ -42,11 +42,14 @@ and ends with the code that says how it went (agentd exitcodes). Arguments after
   agentd run triage --prompt "Only look at issue 12."`,
 		Args: jobThenArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := saysSomething(cmd, "resume", "prompt", "run-id"); err != nil {
+				return err
+			}
 			return a.run(cmd, o, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.resume, "resume", "", "continue `SESSION`, or without a value the job's latest session")
+	f.StringVar(&o.resume, "resume", "", "continue `SESSION`, by its name or the start of it, or without a value the job's latest session")
 	f.Lookup("resume").NoOptDefVal = latest
 	f.StringVar(&o.prompt, "prompt", "", "say `TEXT` instead of the job's prompt")
 	f.StringVar(&o.trigger, "trigger", "manual", "what started the run: timer, daemon, manual, resume or script")
@@ -67,7 +70,19 @@ func jobThenArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// saysSomething refuses an empty value for the flags named: it comes from a
+// variable of a script that was not set, and would be taken for no flag.
+func saysSomething(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := cmd.Flags().Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return exitcodes.Errorf(exitcodes.Usage, "--%s is empty", name)
+		}
+	}
+	return nil
+}
+
 func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
+	outliveReader()
 	if _, ok := systemd.ParseTrigger(o.trigger); !ok && !slices.Contains(history.Triggers(), o.trigger) {
 		return exitcodes.Errorf(exitcodes.Usage, "unknown trigger %q", o.trigger).
 			WithHint("Triggers: " + strings.Join(history.Triggers(), ", "))

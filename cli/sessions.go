@@ -68,17 +68,21 @@ func (a *App) format(name string) session.Format {
 
 func (a *App) removeSessionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm SESSION...", Short: "Delete sessions", Args: cobra.MinimumNArgs(1),
+		Use: "rm SESSION...", Short: "Delete sessions, each by its whole name", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			st, agent, err := a.sessionStore()
 			if err != nil {
 				return err
 			}
+			var found []session.Info
 			for _, arg := range args {
-				info, err := st.Find(agent, arg)
+				info, err := st.FindWhole(agent, arg)
 				if err != nil {
 					return err
 				}
+				found = append(found, info)
+			}
+			for _, info := range found {
 				if err := st.Remove(info.Agent, info.Name); err != nil {
 					return err
 				}
@@ -112,27 +116,43 @@ func (a *App) renameSessionCommand() *cobra.Command {
 
 func (a *App) pruneCommand() *cobra.Command {
 	var age, size string
-	var dry bool
+	var all bool
+	var o session.PruneOptions
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Delete sessions by age and size", Args: cobra.NoArgs,
-		Long: `Prune deletes sessions in which nothing was recorded for --older-than, and then
-the longest unused until the rest fits into --max-size. A session that is in use,
-or that a run is to go on with, stays.`,
+		Long: `Prune deletes those of the agent's sessions in which nothing was recorded for
+--older-than, and then the longest unused until the rest fits into --max-size.
+Outside of a workspace, or with --all, it is about the sessions of all agents
+together. A session that is in use, or that a run is to go on with, stays.`,
 		Example: "  agentd sessions prune --older-than 30d --max-size 2G",
-		RunE:    func(*cobra.Command, []string) error { return a.prune(age, size, dry) },
+		RunE: func(*cobra.Command, []string) (err error) {
+			if o.OlderThan, err = parseAge(age); err != nil {
+				return err
+			}
+			if o.MaxBytes, err = parseSize(size); err != nil {
+				return err
+			}
+			return a.prune(o, all)
+		},
 	}
 	f := cmd.Flags()
+	f.BoolVarP(&all, "all", "a", false, "the sessions of all agents, not only of this workspace's")
 	f.StringVar(&age, "older-than", "", "an `AGE` such as 30d or 12h")
 	f.StringVar(&size, "max-size", "", "a `SIZE` such as 500M or 2G")
-	f.BoolVar(&dry, "dry-run", false, "only say what would go")
+	f.BoolVar(&o.DryRun, "dry-run", false, "only say what would go")
 	return cmd
 }
 
 func (a *App) verifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "verify [SESSION...]", Short: "Read every byte of sessions and say what is wrong",
-		RunE: func(_ *cobra.Command, args []string) error { return a.verify(args) },
+		Long: `Verify reads the named sessions, or without a name all of this workspace's agent;
+outside of one, or with --all, those of all agents.`,
+		RunE: func(_ *cobra.Command, args []string) error { return a.verify(args, all) },
 	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "the sessions of all agents, not only of this workspace's")
+	return cmd
 }
 
 func (a *App) repairCommand() *cobra.Command {
@@ -174,15 +194,16 @@ func (a *App) listSessions(all bool) error {
 	if err != nil {
 		return err
 	}
-	list, err := st.List()
+	if all {
+		agent = ""
+	}
+	list, err := st.Of(agent)
 	if err != nil {
 		return err
 	}
 	rows := []sessionRow{}
 	for _, info := range list {
-		if all || agent == "" || info.Agent == agent {
-			rows = append(rows, sessionRow{info.Name, info})
-		}
+		rows = append(rows, sessionRow{info.Name, info})
 	}
 	if a.json {
 		return a.printJSON(rows)
@@ -235,17 +256,13 @@ func (a *App) exportSession(part string, format session.Format, output string) e
 	return errors.Join(st.Export(masked, info.Agent, info.Name, format), masked.Close())
 }
 
-func (a *App) prune(age, size string, dry bool) error {
-	st, _, err := a.sessionStore()
+func (a *App) prune(o session.PruneOptions, all bool) error {
+	st, agent, err := a.sessionStore()
 	if err != nil {
 		return err
 	}
-	o := session.PruneOptions{DryRun: dry, Now: a.Now}
-	if o.OlderThan, err = parseAge(age); err != nil {
-		return err
-	}
-	if o.MaxBytes, err = parseSize(size); err != nil {
-		return err
+	if o.Now = a.Now; !all {
+		o.Agent = agent
 	}
 	if o.OlderThan == 0 && o.MaxBytes == 0 {
 		return exitcodes.Errorf(exitcodes.Usage, "prune needs --older-than or --max-size")
@@ -277,21 +294,24 @@ func (a *App) prune(age, size string, dry bool) error {
 		a.printf("%s/%s  %s\n", info.Agent, info.Name, bytesText(info.Bytes))
 	}
 	verb := "deleted"
-	if dry {
+	if o.DryRun {
 		verb = "to delete"
 	}
 	a.printf("%s %s.\n", count(len(gone), "session"), verb)
 	return nil
 }
 
-func (a *App) verify(args []string) error {
+func (a *App) verify(args []string, all bool) error {
 	st, agent, err := a.sessionStore()
 	if err != nil {
 		return err
 	}
+	if all {
+		agent = ""
+	}
 	var list []session.Info
 	if len(args) == 0 {
-		if list, err = st.List(); err != nil {
+		if list, err = st.Of(agent); err != nil {
 			return err
 		}
 	}

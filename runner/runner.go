@@ -13,6 +13,7 @@ import (
 	"agentd/history"
 	"agentd/lanes"
 	"agentd/process"
+	"agentd/session"
 	"agentd/workspace"
 )
 
@@ -231,7 +232,9 @@ func (w *run) work(ctx context.Context) error {
 		return err
 	}
 	if w.record.Session == "" {
-		w.record.Session = w.sessionName()
+		if w.record.Session, err = w.sessionName(); err != nil {
+			return err
+		}
 	}
 	if err := w.takeLane(ctx, w.job.LaneWait); err != nil {
 		return err
@@ -258,16 +261,20 @@ func (w *run) readPrompt() error {
 
 // sessionName picks the conversation: the one asked for, the job's latest, or
 // what the job's own rule says.
-func (w *run) sessionName() string {
+func (w *run) sessionName() (string, error) {
 	if w.req.Session != "" {
-		return w.req.Session
+		info, err := session.Store{Dir: w.Folders.Sessions()}.Find(w.job.Agent, w.req.Session)
+		if err == nil && info.Agent != w.job.Agent {
+			err = exitcodes.Errorf(exitcodes.NoInput, "%s cannot go on with session %s/%s: it is another agent's", w.job.Address(), info.Agent, info.Name)
+		}
+		return info.Name, err
 	}
 	if w.req.Resume {
 		if last, err := w.store.Last(w.job.Agent, w.job.Name); err == nil && last != nil && last.Session != "" {
-			return last.Session
+			return last.Session, nil
 		}
 	}
-	return w.job.SessionName(w.record.RunID, w.record.StartedAt)
+	return w.job.SessionName(w.record.RunID, w.record.StartedAt), nil
 }
 
 // close ends the record with the code of err and saves it. A record that

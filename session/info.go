@@ -69,8 +69,11 @@ func journalBytes(dir string) int64 {
 
 // List returns all sessions, by agent and name. One that is damaged is in the
 // list, with what is wrong.
-func (st Store) List() ([]Info, error) {
-	names, err := st.names("")
+func (st Store) List() ([]Info, error) { return st.Of("") }
+
+// Of returns the sessions of one agent, as List does; "" is all agents.
+func (st Store) Of(agent string) ([]Info, error) {
+	names, err := st.names(agent)
 	if err != nil {
 		return nil, err
 	}

@@ -83,10 +83,11 @@ func (st Store) Rename(agent, name, to string) error {
 }
 
 // Find returns the session that part names: its name, AGENT/NAME, or the start
-// of a name that only one session has. Without an agent all are looked at. The
-// error has the code NoInput; its hint lists the candidates.
+// of a name that only one session has. Without an agent all are looked at, and
+// AGENT/NAME goes before the agent. The error has the code NoInput; its hint
+// lists the candidates.
 func (st Store) Find(agent, part string) (Info, error) {
-	if a, name, ok := strings.Cut(part, "/"); ok && agent == "" {
+	if a, name, ok := strings.Cut(part, "/"); ok {
 		agent, part = a, name
 	}
 	names, err := st.names(agent)
@@ -113,6 +114,17 @@ func (st Store) Find(agent, part string) (Info, error) {
 		return Info{}, exitcodes.Errorf(exitcodes.NoInput, "%d sessions are meant by %q", len(found), part).WithHint("They are: " + listed(found))
 	}
 	return st.Info(found[0].agent, found[0].name)
+}
+
+// FindWhole is Find for what cannot be undone: the start of a name is not
+// enough.
+func (st Store) FindWhole(agent, part string) (Info, error) {
+	info, err := st.Find(agent, part)
+	if err == nil && part != info.Name && part != info.Agent+"/"+info.Name {
+		return Info{}, exitcodes.Errorf(exitcodes.NoInput, "there is no session %q", part).
+			WithHint("If you mean it, write the whole name: " + info.Agent + "/" + info.Name)
+	}
+	return info, err
 }
 
 // sessionName is where a session is.
@@ -177,8 +189,9 @@ func subfolders(dir string) ([]string, error) {
 
 // PruneOptions say what may go. A zero limit is none.
 type PruneOptions struct {
+	Agent     string        // only this agent's sessions; "": of all agents
 	OlderThan time.Duration // nothing was recorded for so long
-	MaxBytes  int64         // what all sessions may take; the longest unused go first
+	MaxBytes  int64         // what they may take together; the longest unused go first
 	Keep      []string      // AGENT/NAME of sessions that stay
 	DryRun    bool          // only say what would go
 	Now       func() time.Time
@@ -187,7 +200,7 @@ type PruneOptions struct {
 // Prune removes what the options say and returns it. A session that is in use
 // stays.
 func (st Store) Prune(o PruneOptions) ([]Info, error) {
-	all, err := st.List()
+	all, err := st.Of(o.Agent)
 	if err != nil {
 		return nil, err
 	}
