@@ -143,6 +143,9 @@ func (a *App) switchedJobs(target scheduler.Target, s switching, args []string) 
 		if err != nil {
 			return nil, err
 		}
+		if err := a.ownName(job.Agent, job.Dir); err != nil {
+			return nil, err
+		}
 		jobs = append(jobs, scheduler.NameOf(job))
 	}
 	if len(args) > 0 {
@@ -150,6 +153,9 @@ func (a *App) switchedJobs(target scheduler.Target, s switching, args []string) 
 	}
 	ws, err := a.workspace()
 	if err != nil {
+		return nil, err
+	}
+	if err := a.ownName(ws.Agent, ws.Dir); err != nil {
 		return nil, err
 	}
 	for _, job := range ws.Jobs {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -127,11 +128,12 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	if err != nil {
 		return err
 	}
+	refused := cmp.Or(a.ownName(ws.Agent, ws.Dir), plan.Blocked())
 	if o.dryRun {
-		return a.printPlan(plan, absent, true)
+		return errors.Join(a.printPlan(plan, absent, planned(refused)), refused)
 	}
-	if err := plan.Blocked(); err != nil {
-		return err
+	if refused != nil {
+		return refused
 	}
 	if err := a.register(ws); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (a *App) install(ctx context.Context, o installOptions, jobs []string) erro
 	if err := apply(ctx, plan, conn); err != nil {
 		return err
 	}
-	return a.printPlan(plan, absent, false)
+	return a.printPlan(plan, absent, done)
 }
 
 // register makes the workspace known to status, doctor and the daemon.
@@ -149,6 +151,16 @@ func (a *App) register(ws *workspace.Workspace) error {
 		return err
 	}
 	return folders.Register(ws.Agent, ws.Dir)
+}
+
+// ownName refuses the agent's name where it stands for another workspace, whose
+// units would be meant.
+func (a *App) ownName(agent, dir string) error {
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	return folders.CheckOwner(agent, dir)
 }
 
 // apply keeps a missing connection a missing manager.
@@ -187,18 +199,41 @@ func asUser(err *exitcodes.Error, name, dir string) error {
 	return err.WithHint("as " + name + ": runuser -l " + shellWord(name) + " -c " + shellWord(command) + "; from the machine's systemd: " + command + " --scope system --user " + shellWord(name))
 }
 
+// stage is how far a plan has come when it is shown.
+type stage int
+
+const (
+	refusal stage = iota // a dry run of what would be refused
+	dryRun               // a dry run of what would be done
+	done
+)
+
+// planned is the stage of a dry run.
+func planned(refused error) stage {
+	if refused != nil {
+		return refusal
+	}
+	return dryRun
+}
+
 // printPlan says what install did or would do.
-func (a *App) printPlan(p *scheduler.Plan, absent error, dry bool) error {
+func (a *App) printPlan(p *scheduler.Plan, absent error, at stage) error {
 	if a.json {
 		return a.printJSON(p.Jobs)
 	}
 	for _, j := range p.Jobs {
-		a.printJobChange(j, dry)
+		a.printJobChange(j, at != done)
 	}
 	added, changed, removed := p.Count()
-	verbs := map[bool]string{true: "%d to add, %d to change, %d to remove.\n", false: "%d added, %d changed, %d removed.\n"}
-	a.printf(verbs[dry], added, changed, removed)
-	if dry && added+changed+removed > 0 {
+	if at == done {
+		a.printf("%d added, %d changed, %d removed.\n", added, changed, removed)
+	} else {
+		a.printf("%d to add, %d to change, %d to remove.\n", added, changed, removed)
+	}
+	if at == refusal {
+		return nil
+	}
+	if at == dryRun && added+changed+removed > 0 {
 		command := "agentd install"
 		if p.Agent == systemd.Daemon.Agent {
 			command += " --daemon"

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"agentd/exitcodes"
 	"agentd/scheduler"
@@ -25,9 +27,13 @@ func (a *App) installDaemon(ctx context.Context, o installOptions, ws *workspace
 	if err != nil {
 		return err
 	}
+	refused := plan.Blocked()
+	if target.OwnState() {
+		refused = cmp.Or(a.ownName(ws.Agent, ws.Dir), refused)
+	}
 	if !o.dryRun {
-		if err := plan.Blocked(); err != nil {
-			return err
+		if refused != nil {
+			return refused
 		}
 		if target.OwnState() {
 			if err := a.register(ws); err != nil {
@@ -38,7 +44,11 @@ func (a *App) installDaemon(ctx context.Context, o installOptions, ws *workspace
 			return err
 		}
 	}
-	if err := a.printPlan(plan, nil, o.dryRun); err != nil || a.json {
+	at := done
+	if o.dryRun {
+		at = planned(refused)
+	}
+	if err := errors.Join(a.printPlan(plan, nil, at), refused); err != nil || a.json {
 		return err
 	}
 	timers, err := target.Installed(ws.Agent)

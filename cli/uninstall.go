@@ -89,6 +89,10 @@ func (a *App) agentName(name string) (string, error) {
 	}
 	ws, err := workspace.Load(dir)
 	if err == nil {
+		if err := folders.CheckOwner(ws.Agent, dir); err != nil {
+			return "", exitcodes.Errorf(exitcodes.Config, "nothing is removed: %w", err).
+				WithHint("To take away what was installed there: agentd uninstall --agent " + ws.Agent)
+		}
 		return ws.Agent, nil
 	}
 	registered, listErr := folders.Registered()

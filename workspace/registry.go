@@ -38,18 +38,30 @@ func (f Folders) Register(agent, dir string) error {
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	old, err := f.Locate(agent)
-	switch {
-	case exitcodes.From(err) == exitcodes.Data: // damaged: written anew
-	case err != nil:
+	if err := f.CheckOwner(agent, dir); err != nil {
 		return err
-	case old == dir:
+	}
+	if old, err := f.Locate(agent); err == nil && old == dir {
 		return nil
-	case isWorkspace(old) && !sameFolder(old, dir):
-		return exitcodes.Errorf(exitcodes.Config, "cannot register agent %s: the name already stands for the workspace %s", agent, old).
-			WithHint("Give one of the two another name in its " + FileName)
 	}
 	return atomicfile.Write(file, []byte(dir+"\n"), 0o600)
+}
+
+// CheckOwner returns nil if the agent's name may be taken to mean the workspace
+// dir: it is registered for that or for none, or the registration is damaged or
+// leads nowhere. Else the error has the code exitcodes.Config.
+func (f Folders) CheckOwner(agent, dir string) error {
+	old, err := f.Locate(agent)
+	switch code := exitcodes.From(err); {
+	case code == exitcodes.NoInput || code == exitcodes.Data:
+		return nil
+	case err != nil:
+		return err
+	case old == dir || !isWorkspace(old) || sameFolder(old, dir):
+		return nil
+	}
+	return exitcodes.Errorf(exitcodes.Config, "agent %s is another one: the name already stands for the workspace %s", agent, old).
+		WithHint("Give one of the two another name in its " + FileName)
 }
 
 // Locate returns the workspace folder of a registered agent. The error of a
