@@ -172,15 +172,29 @@ func (w *run) takeLane(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
+// slowEnd is how long ending what was left behind may take without a word.
+const slowEnd = time.Second
+
 // endLeftovers ends what a run whose agentd died left behind, so that two runs
 // never work side by side.
 func (w *run) endLeftovers(ctx context.Context, runID string) error {
+	said := make(chan struct{})
+	slow := time.AfterFunc(slowEnd, func() {
+		defer close(said)
+		w.out.timed("what run %s left behind in lane %s is asked to end; it has %s", runID, w.job.Lane, w.job.Grace)
+	})
 	ended, err := process.EndMarked(ctx, runID, w.job.Grace)
+	if !slow.Stop() {
+		<-said
+	}
 	if err != nil {
 		// Not a release: the next taker has to try it again.
 		_ = w.held.Abandon()
 		w.held = nil
-		return exitcodes.Errorf(exitcodes.LaneBusy, "cannot end what run %s left behind in lane %s: %w", runID, w.job.Lane, err)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return exitcodes.Errorf(exitcodes.LaneBusy, "lane %s is not free: %w", w.job.Lane, err)
 	}
 	for _, e := range ended {
 		w.out.timed("ended process %d (%s), left behind by run %s", e.PID, e.Name, runID)
