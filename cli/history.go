@@ -14,6 +14,7 @@ import (
 type historyOptions struct {
 	limit int
 	since string
+	until string
 	code  string
 	all   bool
 }
@@ -30,7 +31,8 @@ func (a *App) historyCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVarP(&o.limit, "limit", "n", 20, "at most `N` runs")
-	f.StringVar(&o.since, "since", "", "only runs since `TIME`: a date, an RFC 3339 time, or an age such as 12h")
+	f.StringVar(&o.since, "since", "", "only runs since `TIME`: "+timeForms)
+	f.StringVar(&o.until, "until", "", "only runs before `TIME`: "+timeForms)
 	f.StringVar(&o.code, "code", "", "only runs that ended with `CODE`, a number or a name")
 	f.BoolVarP(&o.all, "all", "a", false, "the runs of all agents, not only of this workspace's")
 	return cmd
@@ -73,12 +75,12 @@ func (a *App) historyFilter(o historyOptions, args []string) (history.Filter, er
 	if o.limit < 1 {
 		return filter, exitcodes.Errorf(exitcodes.Usage, "--limit %d is not at least 1", o.limit)
 	}
-	if o.since != "" {
-		since, err := parseSince(o.since, a.Now())
-		if err != nil {
-			return filter, err
-		}
-		filter.Since = since
+	var err error
+	if filter.Since, err = parseTime("--since", o.since, a.Now()); err != nil {
+		return filter, err
+	}
+	if filter.Until, err = parseTime("--until", o.until, a.Now()); err != nil {
+		return filter, err
 	}
 	if o.code != "" {
 		code, err := parseCode(o.code)
@@ -105,19 +107,6 @@ func (a *App) historyFilter(o historyOptions, args []string) (history.Filter, er
 		}
 	}
 	return filter, nil
-}
-
-// parseSince reads a date, a time or an age.
-func parseSince(s string, now time.Time) (time.Time, error) {
-	if age, err := time.ParseDuration(s); err == nil && age >= 0 {
-		return now.Add(-age), nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, exitcodes.Errorf(exitcodes.Usage, "--since %q is neither a date (2026-12-01), a time (2026-12-01T09:00:00Z) nor an age (12h)", s)
 }
 
 // parseCode reads an exit code by number or name.

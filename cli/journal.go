@@ -27,23 +27,25 @@ func (a *App) jobJournal(ctx context.Context, o logsOptions, name string) error 
 		return err
 	}
 	args := []string{unit}
-	if o.since != "" {
-		since, err := parseSince(o.since, a.Now())
+	for _, f := range []struct{ name, value string }{{"--since", o.since}, {"--until", o.until}} {
+		t, err := parseTime(f.name, f.value, a.Now())
 		if err != nil {
 			return err
 		}
-		args = append(args, "--since="+journalTime(since))
+		if !t.IsZero() {
+			args = append(args, f.name+"="+journalTime(t))
+		}
 	}
 	if o.follow {
 		args = append(args, "--follow")
 	}
-	return a.journal(ctx, args...)
+	return a.journal(ctx, o.lines, args...)
 }
 
 // runJournal prints what the journal has of the service that the run was in.
-func (a *App) runJournal(ctx context.Context, scope string, run *history.Run) error {
+func (a *App) runJournal(ctx context.Context, o logsOptions, run *history.Run) error {
 	name := systemd.JobName{Agent: run.Agent, Job: run.Job}
-	unit, err := unitMatch(scope, name)
+	unit, err := unitMatch(o.scope, name)
 	if err != nil {
 		return err
 	}
@@ -64,18 +66,22 @@ func (a *App) runJournal(ctx context.Context, scope string, run *history.Run) er
 	for line := range strings.Lines(out) {
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Invocation != "" {
 			id := entry.Invocation
-			return a.journal(ctx, "_SYSTEMD_INVOCATION_ID="+id, "+", "INVOCATION_ID="+id, "+", "USER_INVOCATION_ID="+id)
+			return a.journal(ctx, o.lines, "_SYSTEMD_INVOCATION_ID="+id, "+", "INVOCATION_ID="+id, "+", "USER_INVOCATION_ID="+id)
 		}
 	}
 	return exitcodes.Errorf(exitcodes.NoInput, "the journal has nothing of run %s: systemd did not start it, or you may not read it", run.RunID).
 		WithHint("Its output: agentd logs --run " + run.RunID)
 }
 
-// journal prints what journalctl finds, and as JSON if that is asked for.
-func (a *App) journal(ctx context.Context, matches ...string) error {
+// journal prints what journalctl finds, only the last lines of it if lines is
+// not negative, and as JSON if that is asked for.
+func (a *App) journal(ctx context.Context, lines int, matches ...string) error {
 	format := "short-iso"
 	if a.json {
 		format = "json"
+	}
+	if lines >= 0 {
+		matches = append([]string{"--lines=" + itoa(lines)}, matches...)
 	}
 	var trouble bytes.Buffer
 	result, err := process.Run(ctx, process.Spec{

@@ -176,6 +176,9 @@ func (ix *index) find(f Filter) ([]string, error) {
 	if !f.Since.IsZero() {
 		add("started_at >= ?", f.Since.UnixMilli())
 	}
+	if !f.Until.IsZero() {
+		add("started_at < ?", f.Until.UnixMilli())
+	}
 	if f.Code != nil {
 		add("code = ?", int(*f.Code))
 	}

@@ -32,6 +32,7 @@ type Filter struct {
 	Agent string
 	Job   string
 	Since time.Time // started at or after
+	Until time.Time // started before
 	Code  *exitcodes.Code
 	Limit int
 }
@@ -296,6 +297,7 @@ func (f Filter) matches(r *Run) bool {
 	return (f.Agent == "" || r.Agent == f.Agent) &&
 		(f.Job == "" || r.Job == f.Job) &&
 		(f.Since.IsZero() || !r.StartedAt.Before(f.Since)) &&
+		(f.Until.IsZero() || r.StartedAt.Before(f.Until)) &&
 		(f.Code == nil || r.Code != nil && *r.Code == *f.Code)
 }
 
