@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentd/internal/sandbox"
+	"agentd/systemd"
 )
 
 // limitedOnce is a model that meets a usage limit, which resets after some
@@ -73,6 +74,15 @@ func (p *person) oneRunWithTwo() {
 	}
 }
 
+// onceTimers checks how many timers let runs go on later.
+func (p *person) onceTimers(want int) {
+	p.Helper()
+	out, err := exec.Command("systemctl", "--user", "list-timers", "--all", "--plain", "--no-legend", systemd.OncePrefix+"*").Output()
+	if got := strings.Count(string(out), systemd.OncePrefix); err != nil || got != want {
+		p.Errorf("%d timers of pending runs (%v), want %d:\n%s", got, err, want, out)
+	}
+}
+
 // TestBootedResume lets a timer's run meet a limit that lasts longer than the
 // run may wait: systemd goes on with it when the limit has reset.
 func TestBootedResume(t *testing.T) {
@@ -85,6 +95,14 @@ func TestBootedResume(t *testing.T) {
 	p.mustSay("added", "install")
 	p.service("late", "exit-code 75")
 	p.mustSay("bob/late", "resume")
+
+	// A disabled job's run waits for enable.
+	p.onceTimers(1)
+	p.mustSay("disabled", "disable", "late")
+	p.onceTimers(0)
+	p.mustSay("disabled", "status", "late")
+	p.mustSay("bob/late", "resume")
+	p.mustSay("enabled", "enable", "late")
 	p.await("history", "--code", "ok", "--json")
 	p.oneRunWithTwo()
 	p.mustSay("No run is pending.", "resume")

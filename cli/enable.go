@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,8 @@ up for.`,
 		a.switchCommand(switching{
 			name: "disable", short: "Keep jobs from running by themselves, whatever is installed later",
 			long: `Disable stops the timers of jobs. Later installs leave them stopped. A run that
-is under way goes on to its end (agentd stop ends it); runs by hand still work.
+is under way goes on to its end (agentd stop ends it); one that was to go on later
+waits for enable. Runs by hand still work.
 agentd daemon heeds it too, and there no install is needed.`,
 			do: scheduler.Target.Disable, alone: scheduler.Target.Mark, timer: true, done: "disabled; to undo it: agentd enable", before: "was disabled already",
 		}),
@@ -105,6 +107,11 @@ func (a *App) switchJobs(ctx context.Context, s switching, o switchOptions, args
 		}
 		list = append(list, more...)
 	}
+	if s.timer && conn != nil {
+		if err := a.rearm(ctx, jobs); err != nil {
+			return err
+		}
+	}
 	if a.json {
 		return a.printJSON(list)
 	}
@@ -114,6 +121,28 @@ func (a *App) switchJobs(ctx context.Context, s switching, o switchOptions, args
 			text = s.before
 		}
 		a.printf("%s/%s  %s\n", j.Agent, j.Job, text)
+	}
+	return nil
+}
+
+// rearm sets the timers of the jobs' pending runs, or takes back those of
+// disabled jobs.
+func (a *App) rearm(ctx context.Context, jobs []systemd.JobName) error {
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	runs, err := a.pendingRuns("")
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if !slices.Contains(jobs, jobName(r)) {
+			continue
+		}
+		if err := a.runner(folders).Arm(ctx, r); err != nil {
+			return err
+		}
 	}
 	return nil
 }

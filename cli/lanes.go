@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"agentd/exitcodes"
 	"agentd/lanes"
+	"agentd/workspace"
 )
 
 func (a *App) lanesCommand() *cobra.Command {
@@ -14,23 +16,30 @@ func (a *App) lanesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lanes [LANE]",
 		Short: "Show who holds which lane, who waits, and who held it before",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Lanes shows who holds which lane and who waits for it, in the order of their
+turns. Of one lane it shows the past holds too.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			folders, err := a.folders()
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 || past {
-				return a.lanePast(lanes.Dir(folders.Lanes()), args)
-			}
-			list, err := lanes.Dir(folders.Lanes()).List()
+			dir := lanes.Dir(folders.Lanes())
+			list, err := a.knownLanes(dir, args)
 			if err != nil {
 				return err
 			}
-			if a.json {
+			switch {
+			case past:
+				return a.lanePast(dir, list)
+			case a.json:
 				return a.printJSON(list)
 			}
-			return a.printLanes(list)
+			if err := a.printLanes(list); err != nil || len(args) == 0 {
+				return err
+			}
+			a.printf("\nBefore:\n")
+			return a.lanePast(dir, list)
 		},
 	}
 	cmd.Flags().BoolVar(&past, "history", false, "list past holds, of LANE or of all: who, how long, and how it ended")
@@ -43,28 +52,37 @@ type laneHold struct {
 	lanes.Hold
 }
 
-// lanePast lists past holds, the latest last.
-func (a *App) lanePast(dir lanes.Dir, names []string) error {
-	if len(names) == 0 {
-		list, err := dir.List()
-		if err != nil {
-			return err
-		}
-		for _, l := range list {
-			names = append(names, l.Name)
+// knownLanes returns the lane that is named, or all that were ever taken.
+func (a *App) knownLanes(dir lanes.Dir, args []string) ([]lanes.Status, error) {
+	list, err := dir.List()
+	if err != nil || len(args) == 0 {
+		return list, err
+	}
+	name := args[0]
+	if !lanes.ValidName(name) {
+		return nil, exitcodes.Errorf(exitcodes.Usage, "%q is not the name of a lane", name)
+	}
+	for _, l := range list {
+		if l.Name == name {
+			return []lanes.Status{l}, nil
 		}
 	}
+	if ws, err := a.workspace(); err == nil && slices.ContainsFunc(ws.Jobs, func(j *workspace.Job) bool { return j.Lane == name }) {
+		return []lanes.Status{{Name: name, Holders: []lanes.Holder{}, Waiters: []lanes.Waiter{}}}, nil
+	}
+	return nil, exitcodes.Errorf(exitcodes.NoInput, "there is no lane %q", name).WithHint("All that were ever taken: agentd lanes")
+}
+
+// lanePast lists past holds, the latest last.
+func (a *App) lanePast(dir lanes.Dir, of []lanes.Status) error {
 	holds := []laneHold{}
-	for _, name := range names {
-		if !lanes.ValidName(name) {
-			return exitcodes.Errorf(exitcodes.Usage, "%q is not the name of a lane", name)
-		}
-		list, err := dir.History(name, 0)
+	for _, l := range of {
+		list, err := dir.History(l.Name, 0)
 		if err != nil {
 			return err
 		}
 		for _, h := range list {
-			holds = append(holds, laneHold{name, h})
+			holds = append(holds, laneHold{l.Name, h})
 		}
 	}
 	if a.json {

@@ -77,7 +77,11 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 	if a.json {
 		return a.printJSON(states)
 	}
-	if err := a.printStates(states); err != nil {
+	start := "agentd install"
+	if absent != nil {
+		start = "agentd daemon" // or cron, which install explains
+	}
+	if err := a.printStates(states, start); err != nil {
 		return err
 	}
 	for _, b := range broken {
@@ -155,7 +159,8 @@ func (a *App) statusJobs(all bool, args []string) (jobs []*workspace.Job, broken
 	return jobs, broken, nil
 }
 
-func (a *App) printStates(states []scheduler.JobState) error {
+// printStates prints a table; start is what starts the jobs that nothing does.
+func (a *App) printStates(states []scheduler.JobState, start string) error {
 	if len(states) == 0 {
 		a.printf("No agent is installed for this user. In a workspace: agentd install\n")
 		return nil
@@ -164,17 +169,21 @@ func (a *App) printStates(states []scheduler.JobState) error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	tabf(w, "JOB\tSTATE\tLAST\tNEXT\n")
 	for _, s := range states {
-		tabf(w, "%s/%s\t%s\t%s\t%s\n", s.Agent, s.Job, stateText(s, now), lastText(s, now), nextText(s, now))
+		tabf(w, "%s/%s\t%s\t%s\t%s\n", s.Agent, s.Job, stateText(s, now, start), lastText(s, now), nextText(s, now))
 	}
 	return w.Flush()
 }
 
-func stateText(s scheduler.JobState, now time.Time) string {
+func stateText(s scheduler.JobState, now time.Time, start string) string {
 	switch s.State {
 	case scheduler.Running:
-		return "running " + span(now.Sub(*s.StartedAt)) + " (lane " + s.Lane + ")"
+		text := "running " + span(now.Sub(*s.StartedAt)) + " (lane " + s.Lane + ")"
+		if s.Waiting {
+			text = "waiting (lane " + s.Lane + "), begun " + distance(*s.StartedAt, now)
+		}
+		return text
 	case scheduler.Pending:
-		return "goes on " + clock(s.PendingResume.NotBefore, now) + " (" + s.PendingResume.Reason + ")"
+		return pendingText(s, now)
 	case scheduler.Off:
 		return "off"
 	case scheduler.Disabled:
@@ -182,11 +191,24 @@ func stateText(s scheduler.JobState, now time.Time) string {
 	case scheduler.Manual:
 		return "by hand"
 	case scheduler.Dormant:
-		return "not started: agentd install"
+		return "not started: " + start
 	case scheduler.Idle:
 		return "idle"
 	}
 	return string(s.State)
+}
+
+// pendingText is for a run that goes on later: when, why, and what is in its way.
+func pendingText(s scheduler.JobState, now time.Time) string {
+	reason := " (" + s.PendingResume.Reason + ")"
+	due := s.PendingResume.NotBefore
+	switch {
+	case s.DisabledAt != nil:
+		return "disabled since " + clock(*s.DisabledAt, now) + ", with a run to go on" + reason + ": agentd enable " + s.Job
+	case due.After(now):
+		return "goes on " + clock(due, now) + reason
+	}
+	return "due since " + clock(due, now) + reason + ": agentd resume " + s.Job
 }
 
 func lastText(s scheduler.JobState, now time.Time) string {

@@ -17,13 +17,20 @@ type waker struct{ app *App }
 var _ runner.Waker = waker{}
 
 // Wake sets the timer. Where the job is not installed it does nothing: the run
-// goes on with the job's next firing.
+// goes on with the job's next firing. A disabled job's run waits for enable.
 func (w waker) Wake(ctx context.Context, run *history.Run) error {
-	conn := w.connect(ctx, run)
+	conn, scope := w.connect(ctx, run)
 	if conn == nil {
 		return nil
 	}
 	defer conn.Close()
+	target, err := w.app.targetIn(scope)
+	if err != nil {
+		return err
+	}
+	if !target.DisabledSince(jobName(run)).IsZero() {
+		return conn.CancelOnce(ctx, systemd.OnceName(run.RunID))
+	}
 	return conn.StartOnce(ctx, systemd.OnceTimer{
 		Name:        systemd.OnceName(run.RunID),
 		At:          run.PendingResume.NotBefore,
@@ -35,7 +42,7 @@ func (w waker) Wake(ctx context.Context, run *history.Run) error {
 
 // Forget takes the timer back.
 func (w waker) Forget(ctx context.Context, run *history.Run) error {
-	conn := w.connect(ctx, run)
+	conn, _ := w.connect(ctx, run)
 	if conn == nil {
 		return nil
 	}
@@ -48,7 +55,7 @@ func jobName(run *history.Run) systemd.JobName {
 }
 
 // connect returns the systemd that knows the job's service, or nil.
-func (w waker) connect(ctx context.Context, run *history.Run) *systemd.Conn {
+func (w waker) connect(ctx context.Context, run *history.Run) (*systemd.Conn, systemd.Scope) {
 	scopes := []systemd.Scope{systemd.User}
 	if os.Geteuid() == 0 {
 		scopes = append(scopes, systemd.System)
@@ -60,9 +67,9 @@ func (w waker) connect(ctx context.Context, run *history.Run) *systemd.Conn {
 		}
 		states, err := conn.States(ctx, jobName(run))
 		if err == nil && states[0].Installed {
-			return conn
+			return conn, scope
 		}
 		conn.Close()
 	}
-	return nil
+	return nil, systemd.User
 }

@@ -38,6 +38,10 @@ type JobState struct {
 	DisabledAt *time.Time `json:"disabled_at"`
 	Next       *time.Time `json:"next"` // null: not by itself
 
+	// Waiting is of a run under way: it does no work now, for its lane is taken
+	// or it waits until it may try again.
+	Waiting bool `json:"waiting"`
+
 	// The last run, or the one under way; empty before the first.
 	RunID         string           `json:"run_id"`
 	Session       string           `json:"session"`
@@ -115,6 +119,8 @@ func (s *JobState) tell(last *history.Run) {
 	s.RunID, s.Session, s.Trigger = last.RunID, last.Session, last.Trigger
 	s.StartedAt, s.EndedAt = &last.StartedAt, last.EndedAt
 	s.Code, s.Name, s.ResetAt = last.Code, last.Name, last.ResetAt
+	n := len(last.Attempts)
+	s.Waiting = last.EndedAt == nil && (n == 0 || last.Attempts[n-1].EndedAt != nil)
 }
 
 // judge decides the state and the next time.
