@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestBootedSwitches(t *testing.T) {
 	u.mustSay("running", "status", "holder")
 	u.mustSay("bob/holder  stopped", "stop", "holder")
 	u.await("history", "holder", "--code", "143", "--json")
+	if state, err := exec.Command("systemctl", "--user", "show", "--value", "-p", "ActiveState,Result", "agentd-bob-holder.service").Output(); err != nil || strings.Join(strings.Fields(string(state)), " ") != "success inactive" {
+		t.Errorf("a stopped service is %q (%v), want no failure", state, err)
+	}
 
 	for _, c := range []struct{ args, want string }{
 		{"enable holder", "has no timer"},

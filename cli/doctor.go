@@ -13,6 +13,7 @@ import (
 	"agentd/doctor"
 	"agentd/exitcodes"
 	"agentd/process"
+	"agentd/scheduler/daemon"
 )
 
 type doctorOptions struct {
@@ -51,6 +52,7 @@ func (a *App) doctor(ctx context.Context, o doctorOptions) error {
 	p := doctor.Patient{
 		Target: target, Folders: folders, Absent: absent, Getenv: a.Getenv, Now: a.Now(),
 		LoginPath: a.loginPath, EnableLinger: a.enableLinger, UserOf: ownerOf,
+		Daemon: daemon.Held(folders.State),
 	}
 	if conn != nil {
 		defer conn.Close()

@@ -61,6 +61,7 @@ type Patient struct {
 	Folders workspace.Folders
 	Manager Manager // nil: there is none
 	Absent  error   // why there is none
+	Daemon  bool    // agentd daemon runs, which starts the jobs that have no timer
 	Getenv  func(string) string
 	Now     time.Time
 

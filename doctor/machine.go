@@ -26,7 +26,10 @@ func (p Patient) machine(ctx context.Context) []Finding {
 }
 
 func (p Patient) bus() Finding {
-	if p.Absent != nil {
+	switch {
+	case p.Absent != nil && p.Daemon:
+		return Finding{Check: "bus", Level: OK, Text: "agentd daemon runs and starts the jobs: " + p.Absent.Error()}
+	case p.Absent != nil:
 		return failed("bus", p.Absent)
 	}
 	return Finding{Check: "bus", Level: OK, Text: fmt.Sprintf("the %s's systemd answers, version %d", p.Target.Scope, p.Target.Version)}

@@ -28,6 +28,7 @@ func (w *run) attempts(ctx context.Context) error {
 		}
 		failed := outcomeError(outcome)
 		if ctx.Err() != nil || !w.mayResume(outcome.Code) {
+			w.sayUsedUp(outcome.Code)
 			return failed
 		}
 		wait := w.cooldown(outcome)
@@ -111,6 +112,13 @@ func (w *run) note(n int, o backend.Outcome) {
 
 func (w *run) mayResume(code exitcodes.Code) bool {
 	return len(w.record.Attempts) < w.job.Resume.Attempts && slices.Contains(w.job.Resume.On, code.String())
+}
+
+// sayUsedUp tells of a run that would go on, had it not been tried so often.
+func (w *run) sayUsedUp(code exitcodes.Code) {
+	if n := len(w.record.Attempts); n > 1 && n >= w.job.Resume.Attempts && slices.Contains(w.job.Resume.On, code.String()) {
+		w.out.timed("the run does not go on: resume.attempts = %d of it are used up", w.job.Resume.Attempts)
+	}
 }
 
 // cooldown is how long to wait before the next attempt: the job's cooldown or

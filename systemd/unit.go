@@ -91,7 +91,8 @@ func (s Service) Bytes() ([]byte, error) {
 		// No Restart=: agentd itself resumes what may be tried again, in the same
 		// session and not before the reset. The list below is for those who add it.
 		// No StateDirectory=: what agentd keeps is one for all jobs, and its own to make.
-		Entry{"SuccessExitStatus", codes(exitcodes.AgainNextTime)},
+		// A run that a person stopped has not failed.
+		Entry{"SuccessExitStatus", codes(exitcodes.AgainNextTime) + fmt.Sprintf(" %d %d", exitcodes.Cancelled, exitcodes.Terminated)},
 		Entry{"RestartPreventExitStatus", codes(exitcodes.AgainNever, exitcodes.AgainPerson)},
 	)
 	for _, c := range s.Credentials {
