@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentd/scheduler/expr"
@@ -123,6 +124,9 @@ func (d *draft) parseSchedules(f *findings) {
 	}
 	d.Schedules = nil
 	for i, text := range d.ScheduleText {
+		if slices.Contains(d.ScheduleText[:i], text) {
+			f.warn(d.schedulePos[i], "schedule %s of %s is there twice: it fires once", quote(text), d.Name)
+		}
 		s, err := expr.Parse(text, d.Timezone)
 		if err == nil {
 			d.Schedules = append(d.Schedules, s)

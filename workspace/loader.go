@@ -149,7 +149,8 @@ func (l *loader) readJobs(n *node, base *draft) {
 			return
 		}
 		e := n.keys[name]
-		if !l.named(e, "job", "jobs", name) {
+		named := l.named(e, "job", "jobs", name)
+		if e.value.kind != kindTable {
 			continue
 		}
 		d := base.inherit()
@@ -160,6 +161,9 @@ func (l *loader) readJobs(n *node, base *draft) {
 			d.Lane = l.ws.Agent
 		}
 		d.check(l)
+		if !named { // only for its mistakes
+			continue
+		}
 		l.drafts = append(l.drafts, d)
 		l.ws.Jobs = append(l.ws.Jobs, &d.Job)
 	}

@@ -30,6 +30,7 @@ func (m Mistake) String() string { return m.Position() + " " + m.Message }
 type Invalid struct {
 	File     string // path of agentd.toml
 	Mistakes []Mistake
+	Warnings []Mistake // what is allowed besides, but probably not meant
 }
 
 // Error returns the first mistake and how many more there are, on one line.
@@ -147,5 +148,5 @@ func (f *findings) err(path string) error {
 	if len(f.mistakes) == 0 {
 		return nil
 	}
-	return &Invalid{File: path, Mistakes: inFileOrder(f.mistakes)}
+	return &Invalid{File: path, Mistakes: inFileOrder(f.mistakes), Warnings: inFileOrder(f.warnings)}
 }

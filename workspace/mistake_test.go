@@ -55,12 +55,15 @@ func TestMistakes(t *testing.T) {
 		{"agent is text", "agent = \"bob\"", []string{"1:1 agent must be a table: [agent]", "1:1 there is no [agent] table with the agent's name"}},
 		{"unknown table", agentHead + "[job.a]", []string{`3:2 unknown table "job": did you mean "jobs"?`}},
 		{"top-level key", "name = \"bob\"\n" + agentHead, []string{`1:1 unknown key "name": it belongs in [agent]`}},
-		{"bad job name", agentHead + "[jobs.\"Nightly Build\"]", []string{
+		{"bad job name", agentHead + "[jobs.\"Nightly Build\"]\nprompt = \"p\"\nmodel = \"openai/m\"", []string{
 			`3:7 job name "Nightly Build": a name is made of ` + slugRule + `: try "nightly-build"`,
 		}},
 		{"list of jobs", agentHead + "[[jobs.a]]", []string{"3:8 jobs.a must be one table: write [jobs.a] with single brackets"}},
 		{"job is text", agentHead + "jobs.a = \"x\"", []string{`3:1 unknown key "jobs" in agent`}},
-		{"columns are characters", agentHead + "[jobs.\"åäö\"]\n\"ö\" = 1", []string{`3:7 job name "åäö": a name is made of ` + slugRule}},
+		{"columns are characters", agentHead + "[jobs.\"åäö\"]\nprompt = \"p\"\nmodel = \"openai/m\"\n\"ö\" = 1", []string{
+			`3:7 job name "åäö": a name is made of ` + slugRule,
+			`6:1 unknown key "ö" in jobs.åäö`,
+		}},
 
 		{"mistyped prompt", agentHead + "[jobs.triage]\nmodel = \"openai/m\"\n  promt = \"p\"", []string{
 			`5:3 unknown key "promt" in jobs.triage: did you mean "prompt"?`,

@@ -61,8 +61,13 @@ func (d *draft) checkFiles(f *findings) {
 		}
 	}
 	for _, name := range d.EnvFiles {
-		if _, err := os.Stat(d.path(name)); err != nil && !optionalEnvFile(name) {
+		_, err := ReadEnvFile(d.path(name))
+		switch {
+		case err == nil, optionalEnvFile(name) && errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist):
 			f.warn(d.pos("env_files"), "env_files: %s is not there; a run of %s will end with 66", quote(name), d.Name)
+		default:
+			f.warn(d.pos("env_files"), "env_files: %v; a run of %s will end with %d", err, d.Name, exitcodes.From(err))
 		}
 	}
 }
