@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -209,14 +211,45 @@ func (a *App) command() *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.dir, "workspace", "C", "", "look for agentd.toml in `DIR` and its parents instead of the current folder")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON for programs")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcodes.Errorf(exitcodes.Usage, "%w", err).WithHint("Try: " + cmd.CommandPath() + " --help")
+		return exitcodes.Errorf(exitcodes.Usage, "%s", numberError.ReplaceAllString(err.Error(), ": $1")).WithHint("Try: " + cmd.CommandPath() + " --help")
 	})
+	root.Version = version
+	root.SetVersionTemplate(a.versionLine())
 	root.AddCommand(a.verbs()...)
-	for _, c := range root.Commands() {
-		argsAreUsage(c)
-	}
+	a.completeArgs(root)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	strictDefaults(root)
 	argsAreUsage(root)
 	return root
+}
+
+// strictDefaults has the verbs that cobra adds refuse what they do not know.
+func strictDefaults(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				at := root
+				for _, name := range args {
+					next := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
+					if next < 0 {
+						return knownVerb(at, []string{name})
+					}
+					at = at.Commands()[next]
+				}
+				return nil
+			}
+		case "completion":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return fmt.Errorf("there is no completion for %q: bash, fish, powershell and zsh have one", args[0])
+				}
+				return nil
+			}
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 }
 
 // knownVerb refuses what is no verb, with the one that was perhaps meant.
@@ -246,12 +279,18 @@ func (a *App) verbs() []*cobra.Command {
 	}, a.switchCommands()...)
 }
 
+// numberError is what the flag package passes on from strconv and time.
+var numberError = regexp.MustCompile(`: (?:strconv\.\w+: parsing "[^"]*"|time): (.*)$`)
+
 // argsAreUsage gives a wrong number of arguments the code for a bad command
 // line, in c and all its subcommands.
 func argsAreUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
+				if !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command ") {
+					err = fmt.Errorf("%s takes no argument; it got %q", cmd.CommandPath(), args[0])
+				}
 				return exitcodes.Errorf(exitcodes.Usage, "%w", err).WithHint("Try: " + cmd.CommandPath() + " --help")
 			}
 			return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -10,11 +11,21 @@ import (
 
 func (a *App) exitcodesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "exitcodes",
+		Use:   "exitcodes [CODE...]",
 		Short: "List the exit codes and what they mean",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Long: `Exitcodes lists what agentd and its jobs can end with, or the CODEs, numbers or
+names, that are asked for. AGAIN is when it makes sense to try the same again.`,
+		Example: "  agentd exitcodes 75",
+		RunE: func(_ *cobra.Command, args []string) error {
 			rows := exitcodes.Table()
+			for _, arg := range args {
+				if _, err := parseCode(arg); err != nil {
+					return err
+				}
+			}
+			rows = slices.DeleteFunc(rows, func(e exitcodes.Entry) bool {
+				return len(args) > 0 && !slices.Contains(args, e.Name) && !slices.Contains(args, itoa(int(e.Code)))
+			})
 			if a.json {
 				return a.printJSON(rows)
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -77,12 +76,8 @@ func (a *App) generate(cmd *cobra.Command, o generateOptions, prompt string) err
 		return err
 	}
 	defer stop()
-	if prompt == "-" {
-		data, err := io.ReadAll(a.Stdin)
-		if err != nil {
-			return exitcodes.Errorf(exitcodes.IO, "cannot read the prompt: %w", err)
-		}
-		prompt = string(data)
+	if prompt, err = a.promptText(prompt); err != nil {
+		return err
 	}
 	budget, err := recovery.OptionsFromEnv(a.Getenv)
 	if err != nil {

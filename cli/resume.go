@@ -40,6 +40,13 @@ pending runs.`,
 			if err := saysSomething(cmd, "prompt"); err != nil {
 				return err
 			}
+			if len(args) == 0 && o.prompt != "" {
+				return exitcodes.Errorf(exitcodes.Usage, "--prompt needs a job or a session to say it to")
+			}
+			var err error
+			if o.prompt, err = a.promptText(o.prompt); err != nil {
+				return err
+			}
 			switch {
 			case o.arm:
 				return a.arm(cmd.Context(), o.agent)
@@ -53,7 +60,7 @@ pending runs.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.cancel, "cancel", false, "drop the pending run instead: it stays as it ended")
-	f.StringVar(&o.prompt, "prompt", "", "with a session: say `TEXT` instead of the job's prompt")
+	f.StringVar(&o.prompt, "prompt", "", "say `TEXT` instead of the job's prompt, in a session; - reads it from standard input")
 	f.BoolVar(&o.arm, "arm", false, "set the timers of pending runs again, as after a boot")
 	f.StringVar(&o.agent, "agent", "", "with --arm: only this `AGENT`'s runs")
 	for _, name := range []string{"arm", "agent"} { // for a unit only

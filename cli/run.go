@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -51,7 +52,7 @@ and ends with the code that says how it went (agentd exitcodes). Arguments after
 	f := cmd.Flags()
 	f.StringVar(&o.resume, "resume", "", "continue `SESSION`, by its name or the start of it, or without a value the job's latest session")
 	f.Lookup("resume").NoOptDefVal = latest
-	f.StringVar(&o.prompt, "prompt", "", "say `TEXT` instead of the job's prompt")
+	f.StringVar(&o.prompt, "prompt", "", "say `TEXT` instead of the job's prompt; - reads it from standard input")
 	f.StringVar(&o.trigger, "trigger", "manual", "what started the run: timer, daemon, manual, resume or script")
 	f.StringVar(&o.runID, "run-id", "", "the run's `ID`, where a script made it and writes the log")
 	_ = f.MarkHidden("run-id")
@@ -99,6 +100,12 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(args) > 1 && job.Backend == "builtin" {
+		return exitcodes.Errorf(exitcodes.Usage, "job %s runs no program that would take %q: its backend is builtin", job.Address(), args[1])
+	}
+	if o.prompt, err = a.promptText(o.prompt); err != nil {
+		return err
+	}
 	if scope, ok := systemd.ParseTrigger(o.trigger); ok {
 		o.trigger = a.startedBy(cmd.Context(), scope, job)
 	}
@@ -124,6 +131,22 @@ func (a *App) run(cmd *cobra.Command, o runOptions, args []string) error {
 		req.Session = o.resume
 	}
 	return a.finish(a.runner(folders).Run(cmd.Context(), req))
+}
+
+// promptText is the prompt of a command line: "-" is what stands on standard
+// input.
+func (a *App) promptText(prompt string) (string, error) {
+	if prompt != "-" {
+		return prompt, nil
+	}
+	data, err := io.ReadAll(a.Stdin)
+	if err != nil {
+		return "", exitcodes.Errorf(exitcodes.IO, "cannot read the prompt: %w", err)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", exitcodes.Errorf(exitcodes.Usage, "standard input has no prompt")
+	}
+	return string(data), nil
 }
 
 // startedBy returns what made systemd start the job's service: a timer, or

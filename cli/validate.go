@@ -17,7 +17,7 @@ func (a *App) validateCommand() *cobra.Command {
 		Long: `Validate reads agentd.toml and the files that it names, and tells every mistake
 with its place, and what is allowed but probably not meant. Whether the programs
 are found, the keys are safe and the timers run: agentd doctor.`,
-		Args:  cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			ws, err := a.workspace()
 			if err != nil {

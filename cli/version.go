@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,10 @@ import (
 
 // version is set by the linker when a release is built.
 var version = "devel"
+
+func (a *App) versionLine() string {
+	return fmt.Sprintf("agentd %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
 
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -18,7 +23,7 @@ func (a *App) versionCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(map[string]string{"version": version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			a.printf("agentd %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.printf("%s", a.versionLine())
 			return nil
 		},
 	}

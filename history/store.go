@@ -179,8 +179,12 @@ func (s *Store) Get(part string) (*Run, error) {
 	case 1:
 		return s.Read(ids[0])
 	}
+	shown := strings.Join(ids[:min(len(ids), 5)], ", ")
+	if more := len(ids) - 5; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
 	return nil, exitcodes.Errorf(exitcodes.NoInput, "%d runs have an id that starts or ends with %q", len(ids), part).
-		WithHint("They are: " + strings.Join(ids[:min(len(ids), 5)], ", "))
+		WithHint("They are: " + shown)
 }
 
 // ids lists the folders of runs, the oldest first.
