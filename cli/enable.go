@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentd/exitcodes"
+	"agentd/history"
 	"agentd/scheduler"
 	"agentd/systemd"
 )
@@ -128,23 +129,7 @@ func (a *App) switchJobs(ctx context.Context, s switching, o switchOptions, args
 // rearm sets the timers of the jobs' pending runs, or takes back those of
 // disabled jobs.
 func (a *App) rearm(ctx context.Context, jobs []systemd.JobName) error {
-	folders, err := a.folders()
-	if err != nil {
-		return err
-	}
-	runs, err := a.pendingRuns("")
-	if err != nil {
-		return err
-	}
-	for _, r := range runs {
-		if !slices.Contains(jobs, jobName(r)) {
-			continue
-		}
-		if err := a.runner(folders).Arm(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.arm(ctx, func(r *history.Run) bool { return slices.Contains(jobs, jobName(r)) }, func(*history.Run) {})
 }
 
 // unmark is scheduler.Target.Unmark, now.

@@ -24,6 +24,7 @@ type rendered struct {
 	File  string `json:"file,omitempty"`  // where it goes
 	Text  string `json:"text,omitempty"`  // "" for a job that runs by hand only
 	Error string `json:"error,omitempty"` // why the format has no such schedule
+	Note  string `json:"note,omitempty"`  // what of the job the format cannot say
 }
 
 // showFormat prints what another scheduler needs to run the jobs, and changes
@@ -40,6 +41,8 @@ func (a *App) showFormat(ws *workspace.Workspace, target scheduler.Target, forma
 		if err := r.render(job, target, format); err != nil {
 			r.Error = oneLine(err.Error())
 			failed++
+		} else if job.Jitter > 0 && r.Text != "" {
+			r.Note = fmt.Sprintf("%s has no jitter: the %s of %s/%s is left out", format, workspace.FormatDuration(job.Jitter), job.Agent, job.Name)
 		}
 		list = append(list, r)
 	}
@@ -74,6 +77,9 @@ func (a *App) printRendered(list []rendered, format string) {
 			fmt.Fprintf(a.Stderr, "agentd: %s\n", r.Error)
 		case r.Text != "":
 			a.printf("%s\n", r.Text)
+		}
+		if r.Note != "" {
+			fmt.Fprintf(a.Stderr, "%s\n", r.Note)
 		}
 		if r.Error == "" && r.File != "" {
 			fmt.Fprintf(a.Stderr, "%s/%s  save it as %s, then: launchctl bootstrap gui/$UID %s\n", r.Agent, r.Job, r.File, r.File)

@@ -49,7 +49,10 @@ pending runs.`,
 			}
 			switch {
 			case o.arm:
-				return a.arm(cmd.Context(), o.agent)
+				ofAgent := func(r *history.Run) bool { return o.agent == "" || r.Agent == o.agent }
+				return a.arm(cmd.Context(), ofAgent, func(r *history.Run) {
+					a.say("%s goes on %s.\n", r.Address(), clock(r.PendingResume.NotBefore, a.Now()))
+				})
 			case len(args) == 0:
 				return a.listPending(o)
 			case o.cancel:
@@ -240,8 +243,9 @@ func (a *App) finish(record *history.Run, err error) error {
 	return err
 }
 
-// arm sets the timers of pending runs, which a boot takes away.
-func (a *App) arm(ctx context.Context, agent string) error {
+// arm sets the timers of the pending runs that are meant, and tells armed of
+// each. A boot takes the timers away.
+func (a *App) arm(ctx context.Context, meant func(*history.Run) bool, armed func(*history.Run)) error {
 	folders, err := a.folders()
 	if err != nil {
 		return err
@@ -252,14 +256,14 @@ func (a *App) arm(ctx context.Context, agent string) error {
 	}
 	var errs []error
 	for _, r := range runs {
-		if agent != "" && r.Agent != agent {
+		if !meant(r) {
 			continue
 		}
 		if err := a.runner(folders).Arm(ctx, r); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		a.say("%s goes on %s.\n", r.Address(), clock(r.PendingResume.NotBefore, a.Now()))
+		armed(r)
 	}
 	return errors.Join(errs...)
 }

@@ -37,7 +37,10 @@ func (a *App) runCommand() *cobra.Command {
 		Short: "Run a job now",
 		Long: `Run takes the job's lane, continues or starts its session, runs its backend,
 and ends with the code that says how it went (agentd exitcodes). Arguments after
--- go to the backend's program.`,
+-- go to the backend's program.
+
+Ctrl-C ends a run for good. SIGTERM is how a machine goes down: a run that waits
+between two attempts then goes on later, by itself or with agentd resume.`,
 		Example: `  agentd run triage
   agentd run bob/triage --resume
   agentd run triage --prompt "Only look at issue 12."`,

@@ -122,7 +122,7 @@ func whenFields() []field[draft] {
 		{"schedule", "text or list of texts", "", "when the job runs: cron with 5 or 6 fields, @every 90m, @daily and the like, or \"OnCalendar: Mon..Fri *-*-* 09:00\"; without one the job only runs by hand", setSchedule},
 		{"timezone", "text", "the machine's", "time zone of the schedule and of {date} and {week}, such as \"Europe/Stockholm\"", text(func(d *draft) *string { return &d.Timezone }, checkZone)},
 		{"catch_up", "true or false", "true", "after downtime, run once for all the times that were missed", boolean(func(d *draft) *bool { return &d.CatchUp })},
-		{"jitter", "duration", "0s", "a random delay up to this is added to every start", duration(func(d *draft) *time.Duration { return &d.Jitter }, 0, day)},
+		{"jitter", "duration", "0s", "a delay up to this comes before every start: the same each time, but another for each job, so that not all start at once", duration(func(d *draft) *time.Duration { return &d.Jitter }, 0, day)},
 		{"lane", "text", "the agent's name", "the lock that the job's runs hold, shared by all jobs that name it", text(func(d *draft) *string { return &d.Lane }, CheckSlug)},
 		{"lane_slots", "whole number", "1", "how many runs may hold the lane at once; [lanes.NAME] says it for all jobs of a lane", integer(func(d *draft) *int { return &d.LaneSlots }, 1, maxSlots)},
 		{"lane_wait", "duration", "0s", "how long a run waits for its lane; 0s: it does not, and ends with 80", duration(func(d *draft) *time.Duration { return &d.LaneWait }, 0, week)},
