@@ -59,7 +59,7 @@ const ConnectTimeout = 10 * time.Second
 func Connect(ctx context.Context, scope Scope, getenv func(string) string) (*Conn, error) {
 	sockets, missing := socketsOf(scope, getenv, os.Geteuid())
 	if missing != nil {
-		return nil, hinted(missing)
+		return nil, hinted(missing.unbooted(booted))
 	}
 	var last error
 	for _, s := range sockets {
@@ -74,7 +74,22 @@ func Connect(ctx context.Context, scope Scope, getenv func(string) string) (*Con
 			last = err
 		}
 	}
-	return nil, hinted(noAnswer(scope, getenv, os.Geteuid(), last))
+	return nil, hinted(noAnswer(scope, getenv, os.Geteuid(), last).unbooted(booted))
+}
+
+// booted is the folder that systemd makes where it runs the machine: see
+// sd_booted(3).
+const booted = "/run/systemd/system"
+
+const withoutSystemd = "without systemd, use cron or: agentd daemon"
+
+// unbooted gives the plainer reason, and what to do then, where systemd does
+// not run the machine, as in most containers.
+func (e *NoManager) unbooted(folder string) *NoManager {
+	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) && e.Err == nil {
+		e.Reason, e.Fix = "systemd does not run this machine", withoutSystemd
+	}
+	return e
 }
 
 func hinted(e *NoManager) error {
@@ -92,7 +107,7 @@ type socket struct {
 // it works without a message bus, as in an initial ramdisk or a container.
 func socketsOf(scope Scope, getenv func(string) string, uid int) ([]socket, *NoManager) {
 	if scope == System {
-		const passing = "/run/systemd/system"
+		const passing = booted // which is where such units are, too
 		bus := []socket{{"/run/dbus/system_bus_socket", true, passing}}
 		if uid == 0 {
 			return append([]socket{{"/run/systemd/private", false, passing}}, bus...), nil
@@ -158,11 +173,11 @@ func noAnswer(scope Scope, getenv func(string) string, uid int, err error) *NoMa
 	}
 	switch {
 	case scope == System:
-		e.Fix = "without systemd, use cron or: agentd daemon"
+		e.Fix = withoutSystemd
 	case uid == 0 && getenv("SUDO_USER") != "":
 		e.Fix = "run it without sudo, or install for the machine: agentd install --scope system"
 	default:
-		e.Fix = lingerFix(uid) + "; without systemd, use cron or: agentd daemon"
+		e.Fix = lingerFix(uid) + "; " + withoutSystemd
 	}
 	return e
 }

@@ -31,11 +31,30 @@ func TestConnectWithoutManager(t *testing.T) {
 	if code := exitcodes.From(err); code != exitcodes.Unavailable {
 		t.Errorf("code %v", code)
 	}
-	if hint := exitcodes.HintOf(err); !strings.Contains(hint, "loginctl enable-linger") {
+	if hint := exitcodes.HintOf(err); !strings.Contains(hint, "agentd daemon") {
 		t.Errorf("hint %q does not say what to do", hint)
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("%q is not one line", err)
+	}
+}
+
+// Where systemd runs the machine but not for the user, that is mended; where it
+// does not, there is the daemon.
+func TestUnbooted(t *testing.T) {
+	_, user := runtimeDir(env(nil), 4242)
+	if user == nil {
+		t.Fatal("user 4242 has a runtime folder")
+	}
+	if got := user.unbooted(t.TempDir()); !strings.Contains(got.Fix, "loginctl enable-linger") || !strings.Contains(got.Reason, "/run/user/4242") {
+		t.Errorf("with systemd: %q, fix %q", got.Reason, got.Fix)
+	}
+	if got := user.unbooted(filepath.Join(t.TempDir(), "none")); got.Fix != "without systemd, use cron or: agentd daemon" || got.Reason != "systemd does not run this machine" {
+		t.Errorf("without: %q, fix %q", got.Reason, got.Fix)
+	}
+	stuck := &NoManager{Scope: User, Reason: "it does not answer", Fix: "-", Err: errors.New("stuck")}
+	if got := stuck.unbooted(filepath.Join(t.TempDir(), "none")); got.Fix != "-" {
+		t.Errorf("one that is there but stuck: fix %q", got.Fix)
 	}
 }
 
