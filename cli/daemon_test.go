@@ -75,14 +75,16 @@ func (w *world) start(prefix ...string) {
 	}
 	defer stderr.Close()
 	c.Stdout, c.Stderr = out, stderr
+	// At the test's end it ends its runs, which would write on.
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 20 * time.Second
 	if err := c.Start(); err != nil {
 		w.Fatal(err)
 	}
 	w.daemon = c
 	w.Cleanup(func() {
 		if w.daemon != nil {
-			_ = c.Process.Signal(syscall.SIGTERM)
-			_ = c.Wait()
+			_ = c.Wait() // the context has ended
 		}
 	})
 }

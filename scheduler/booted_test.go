@@ -279,7 +279,8 @@ func (b *booted) stops() {
 		b.Fatal(err)
 	}
 	s := b.await("slow", "stopped", func(s systemd.JobStatus) bool { return !s.Running })
-	if s.Status != 143 || s.Result != "exit-code" {
+	// No failure, so systemd may have forgotten it.
+	if s.Result != "" && s.Result != "success" {
 		b.Errorf("after a stop: %+v", s)
 	}
 	logs, _ := exec.Command("grep", "-rl", "stopping in good order", filepath.Join(b.target.State, "runs")).Output()

@@ -44,6 +44,7 @@ type Engine struct {
 	mu      sync.Mutex
 	entries map[Name]*entry
 	owners  map[string]string // an agent's name to its workspace
+	others  map[Name]string   // jobs that do not fire, to their workspace
 	agenda  agenda
 	pending []Firing
 	resumed map[string]time.Time // run ids to when a run was started to go on with it
@@ -68,7 +69,7 @@ func NewEngine(o Options) *Engine {
 	}
 	return &Engine{
 		o: o, wake: make(chan struct{}, 1), book: newBookkeeper(o.Book, o.Say),
-		entries: map[Name]*entry{}, owners: map[string]string{}, resumed: map[string]time.Time{}, look: true,
+		entries: map[Name]*entry{}, owners: map[string]string{}, others: map[Name]string{}, resumed: map[string]time.Time{}, look: true,
 	}
 }
 

@@ -13,15 +13,16 @@ import (
 )
 
 // load reads the jobs that fire by themselves of the workspace in dir.
-func load(dir string) (agent string, jobs []Job, err error) {
+func load(dir string) (agent string, jobs []Job, others []Name, err error) {
 	ws, err := workspace.LoadJobs(dir)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	shared := map[[2]string]*expr.Schedule{}
 	agent = strings.Clone(ws.Agent) // what is cut out of the file would keep all of it
 	for _, j := range ws.Jobs {
 		if !j.Enabled || len(j.Schedules) == 0 {
+			others = append(others, Name{agent, strings.Clone(j.Name)})
 			continue
 		}
 		job := Job{
@@ -31,13 +32,13 @@ func load(dir string) (agent string, jobs []Job, err error) {
 		for _, s := range j.Schedules {
 			own, err := share(shared, s.String(), job.Zone)
 			if err != nil {
-				return "", nil, err
+				return "", nil, nil, err
 			}
 			job.Schedules = append(job.Schedules, own)
 		}
 		jobs = append(jobs, job)
 	}
-	return agent, jobs, nil
+	return agent, jobs, others, nil
 }
 
 // share has jobs with the same schedule share one.

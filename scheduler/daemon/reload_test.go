@@ -148,14 +148,15 @@ func TestPending(t *testing.T) {
 		begin := time.Now()
 		pending := []Firing{
 			{Name: Name{"bob", "a"}, Dir: "/bob", Trigger: "resume", RunID: "1", Due: begin.Add(90 * time.Second)},
-			{Name: Name{"eve", "a"}, Dir: "/eve", Trigger: "resume", RunID: "2", Due: begin}, // not ours
+			{Name: Name{"eve", "a"}, Dir: "/eve", Trigger: "resume", RunID: "2", Due: begin},    // not ours
+			{Name: Name{"bob", "gone"}, Dir: "/bob", Trigger: "resume", RunID: "3", Due: begin}, // no job any more
 		}
 		starts := make(chan time.Duration, 10)
 		s.engine = NewEngine(Options{
 			Wall: s.wall, Book: s, Say: s.say, Dispatch: func(f Firing) { starts <- time.Since(begin) },
 			Pending: func() []Firing { s.mu.Lock(); defer s.mu.Unlock(); return pending },
 		})
-		if err := s.engine.Set("bob", "/bob", nil); err != nil {
+		if err := s.engine.Set("bob", "/bob", nil, Name{"bob", "a"}); err != nil {
 			t.Fatal(err)
 		}
 		go s.engine.Run(t.Context())

@@ -9,11 +9,11 @@ import (
 )
 
 // Set makes jobs the jobs of the workspace in dir; it had others before, or
-// none. Jobs that fire at the same times as before are not disturbed. When the
+// none; others are its jobs that fire at no time. Jobs that fire at the same times as before are not disturbed. When the
 // engine runs already, other jobs start from now; before, they go on where the
 // book says. The error has the code exitcodes.Config: the agent is another
 // workspace's.
-func (e *Engine) Set(agent, dir string, jobs []Job) error {
+func (e *Engine) Set(agent, dir string, jobs []Job, others ...Name) error {
 	defer e.poke()
 	now := e.o.Wall()
 	e.mu.Lock()
@@ -28,8 +28,11 @@ func (e *Engine) Set(agent, dir string, jobs []Job) error {
 		e.setJob(job, now)
 	}
 	e.remove(func(en *entry) bool { return en.job.Dir == dir && !wanted[en.job.Name] })
-	maps.DeleteFunc(e.owners, func(_, d string) bool { return d == dir })
+	e.disown(dir)
 	e.owners[agent] = dir
+	for _, n := range others {
+		e.others[n] = dir
+	}
 	return nil
 }
 
@@ -39,7 +42,19 @@ func (e *Engine) Unset(dir string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.remove(func(en *entry) bool { return en.job.Dir == dir })
+	e.disown(dir)
+}
+
+func (e *Engine) disown(dir string) {
 	maps.DeleteFunc(e.owners, func(_, d string) bool { return d == dir })
+	maps.DeleteFunc(e.others, func(_ Name, d string) bool { return d == dir })
+}
+
+// has reports whether the job of a run that is to go on is still there.
+func (e *Engine) has(f Firing) bool {
+	_, fires := e.entries[f.Name]
+	_, rests := e.others[f.Name]
+	return e.owners[f.Agent] == f.Dir && (fires || rests)
 }
 
 func (e *Engine) remove(gone func(*entry) bool) {
@@ -128,9 +143,7 @@ const again = 5 * time.Minute
 func (e *Engine) resume(now time.Time) {
 	if e.look {
 		e.look = false
-		e.pending = slices.DeleteFunc(slices.Clone(e.o.Pending()), func(f Firing) bool {
-			return e.owners[f.Agent] != f.Dir
-		})
+		e.pending = slices.DeleteFunc(slices.Clone(e.o.Pending()), func(f Firing) bool { return !e.has(f) })
 		maps.DeleteFunc(e.resumed, func(id string, _ time.Time) bool {
 			return !slices.ContainsFunc(e.pending, func(f Firing) bool { return f.RunID == id })
 		})

@@ -150,7 +150,7 @@ prompt = "x"
 [jobs.manual]
 prompt = "x"
 `)
-	agent, jobs, err := load(dir)
+	agent, jobs, _, err := load(dir)
 	if err != nil || agent != "bob" || len(jobs) != 1 {
 		t.Fatalf("load = %q, %v, %v", agent, jobs, err)
 	}

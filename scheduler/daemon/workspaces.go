@@ -71,9 +71,9 @@ func (w *workspaces) look(dir string, anyway bool) error {
 		return nil
 	}
 	k.stamp = now
-	agent, jobs, err := load(dir)
+	agent, jobs, others, err := load(dir)
 	if err == nil {
-		err = w.engine.Set(agent, dir, jobs)
+		err = w.engine.Set(agent, dir, jobs, others...)
 	}
 	if err != nil {
 		w.complain(dir, k, err)
