@@ -41,16 +41,22 @@ func newLineWriter(to io.Writer, limit int64) *lineWriter {
 // the writer below; the lines are remembered in any case.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
-	for lines := 0; len(p) > 0; lines++ {
+	for len(p) > 0 {
 		if w.afterCR && p[0] == '\n' {
 			p = p[1:]
 		}
 		w.afterCR = false
-		if len(w.line) == 0 && lines%8 == 0 { // lines with colours come together
+		if len(w.line) == 0 {
 			if block := plainLines(p[:min(len(p), maxLine)]); len(block) > 0 {
 				w.flush()
 				w.put(block)
 				p = p[len(block):]
+			}
+			if block := wholeLines(p[:min(len(p), maxTail)]); len(block) > 0 {
+				w.block = appendPlain(w.block, block)
+				w.flush()
+				p = p[len(block):]
+				continue
 			}
 		}
 		i := lineEnd(p)
@@ -69,6 +75,15 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 	w.flush()
 	return n, w.err
+}
+
+// wholeLines returns the whole lines at the beginning of p, as far as they end
+// with a line feed alone.
+func wholeLines(p []byte) []byte {
+	if cr := bytes.IndexByte(p, '\r'); cr >= 0 {
+		p = p[:cr]
+	}
+	return p[:bytes.LastIndexByte(p, '\n')+1]
 }
 
 // lineEnd returns where the first line of p ends, -1 if it does not.
@@ -254,113 +269,4 @@ func (t *tail) lines() []string {
 		return nil
 	}
 	return strings.Split(text, "\n")
-}
-
-// printable marks the bytes that stay as they are in a line of ASCII, and the
-// end of a line.
-var printable = func() (ok [256]bool) {
-	for b := ' '; b < 0x7f; b++ {
-		ok[b] = true
-	}
-	ok['\t'], ok['\n'] = true, true
-	return ok
-}()
-
-// plainLines returns the whole lines at the beginning of p that plain would
-// leave as they are. Most output is nothing else, and needs no look at each
-// line.
-func plainLines(p []byte) []byte {
-	i := 0
-	for i < len(p) && printable[p[i]] {
-		i++
-	}
-	if i < len(p) && p[i] >= utf8.RuneSelf {
-		i = plainUTF8(p)
-	}
-	return p[:bytes.LastIndexByte(p[:i], '\n')+1]
-}
-
-// plainUTF8 is the length of the text at the beginning of p that is valid and
-// without control characters, in whole lines at least.
-func plainUTF8(p []byte) int {
-	i := 0
-	for i < len(p) && (printable[p[i]] || p[i] >= utf8.RuneSelf) {
-		i++
-	}
-	i = bytes.LastIndexByte(p[:i], '\n') + 1
-	if !utf8.Valid(p[:i]) {
-		return 0
-	}
-	for rest := p[:i]; ; {
-		at := bytes.IndexByte(rest, 0xc2)
-		if at < 0 {
-			return i
-		}
-		if rest[at+1] < 0xa0 { // U+0080 to U+009F
-			return len(p[:i]) - len(rest) + at
-		}
-		rest = rest[at+1:]
-	}
-}
-
-// plain returns the text of a line: escape sequences and control characters
-// are gone, and what is not UTF-8 is replaced.
-func plain(line []byte) []byte {
-	return appendPlain(make([]byte, 0, len(line)+1), line)
-}
-
-func appendPlain(out, line []byte) []byte {
-	if !utf8.Valid(line) {
-		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
-	}
-	for i := 0; i < len(line); {
-		switch b := line[i]; {
-		case b == 0x1b:
-			i += escapeLength(line[i:])
-		case b < ' ' && b != '\t' || b == 0x7f:
-			i++
-		case b == 0xc2 && line[i+1] < 0xa0: // the same for U+0080 to U+009F
-			i += 2
-		default:
-			begin := i
-			for i < len(line) && (printable[line[i]] || line[i] >= utf8.RuneSelf && line[i] != 0xc2 || i == begin) {
-				i++
-			}
-			out = append(out, line[begin:i]...)
-		}
-	}
-	return out
-}
-
-// escapeLength returns the length of the terminal sequence that p starts with.
-// One that does not end in this line is taken for its introducer only.
-func escapeLength(p []byte) int {
-	if len(p) < 2 || p[1] >= utf8.RuneSelf {
-		return 1
-	}
-	switch p[1] {
-	case '[': // parameters, then one final byte
-		for i := 2; i < len(p); i++ {
-			if p[i] >= 0x40 && p[i] <= 0x7e {
-				return i + 1
-			}
-			if p[i] < 0x20 || p[i] > 0x7e {
-				break
-			}
-		}
-	case ']', 'P', '_', '^', 'X': // a string up to BEL or ESC \
-		for i := 2; i < len(p); i++ {
-			if p[i] == 0x07 {
-				return i + 1
-			}
-			if p[i] == 0x1b && i+1 < len(p) && p[i+1] == '\\' {
-				return i + 2
-			}
-		}
-	case '(', ')', '*', '+', '#', '%', ' ': // one more byte
-		if len(p) > 2 && p[2] < utf8.RuneSelf {
-			return 3
-		}
-	}
-	return 2
 }

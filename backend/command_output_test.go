@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,11 +43,30 @@ func TestPlainIsAlwaysPlain(t *testing.T) {
 	})
 }
 
+// TestTextLength compares the look at eight bytes at once with one at each.
+func TestTextLength(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(rapid.OneOf(rapid.ByteRange(' ', '~'), rapid.SampledFrom([]byte("\n\t  ~"))), 0, 40).Draw(t, "text")
+		if at := rapid.IntRange(0, 60).Draw(t, "at"); at < len(text) {
+			text[at] = rapid.Byte().Draw(t, "byte")
+		}
+		for _, high := range []byte{0, utf8.RuneSelf} {
+			want := slices.IndexFunc(text, func(b byte) bool { return !printable[b] && (high == 0 || b < high) })
+			if want < 0 {
+				want = len(text)
+			}
+			if got := textLength(text, high); got != want {
+				t.Errorf("%q, high %d: %d, want %d", text, high, got, want)
+			}
+		}
+	})
+}
+
 // Lines come out the same however the output is cut into writes, and none is
 // lost.
 func TestLineWriterAnyCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		piece := rapid.SampledFrom([]string{"\n", "\r\n", "\r", "a", "word ", "é", "\x1b[31m", "\xff", "日本"})
+		piece := rapid.SampledFrom([]string{"\n", "\r\n", "\r", "a", "word ", "é", "\x1b[31m", "\xff", "日本", "\x1b]0;title", "\u009b", "\x7f\t", "a longer piece of text"})
 		text := strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "")
 		var out bytes.Buffer
 		w := newLineWriter(&out, 1<<20)
