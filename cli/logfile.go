@@ -144,6 +144,10 @@ func lastLines(f *os.File, n int) (int64, error) {
 // followEvery is how often a followed log is looked at.
 const followEvery = 200 * time.Millisecond
 
+// quietLooks is after how many looks at a log without more of it the run is
+// looked at.
+const quietLooks = 10
+
 // follow prints a run's log as it grows, then the logs of the runs after it,
 // until the context ends; a run that was asked for by its id until it has ended.
 func (a *App) follow(ctx context.Context, store *history.Store, o logsOptions, run *history.Run, filter history.Filter) error {
@@ -164,7 +168,12 @@ func (a *App) followRun(ctx context.Context, store *history.Store, o logsOptions
 	path, w := a.logFile(store, o, run)
 	lines := o.lines
 	var offset int64
-	for {
+	for quiet := 0; ; quiet++ {
+		if quiet%quietLooks == quietLooks-1 { // its agentd may have died
+			if err := a.closeCrashed(store); err != nil {
+				return err
+			}
+		}
 		current, err := store.Get(run.RunID)
 		if err != nil {
 			return err
@@ -178,6 +187,9 @@ func (a *App) followRun(ctx context.Context, store *history.Store, o logsOptions
 		}
 		if current.EndedAt != nil && end == offset {
 			return w.flush()
+		}
+		if end > offset {
+			quiet = 0
 		}
 		offset = end
 		if err := sleep(ctx, followEvery); err != nil {

@@ -75,16 +75,12 @@ pending runs.`,
 // pendingRuns returns the pending runs that arg means: a job's, or one by id.
 // Crashed runs are closed first, since one may become pending by that.
 func (a *App) pendingRuns(arg string) ([]*history.Run, error) {
-	folders, err := a.folders()
-	if err != nil {
-		return nil, err
-	}
 	store, err := a.store()
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	if err := a.runner(folders).CloseCrashed(store); err != nil {
+	if err := a.closeCrashed(store); err != nil {
 		return nil, err
 	}
 	runs, err := store.PendingRuns()

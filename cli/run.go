@@ -189,6 +189,15 @@ func (a *App) runner(folders workspace.Folders) *runner.Runner {
 	return &runner.Runner{Folders: folders, Environ: a.Environ(), Backends: newBackend, Waker: waker{a}, Now: a.Now}
 }
 
+// closeCrashed closes the records of runs whose agentd died.
+func (a *App) closeCrashed(store *history.Store) error {
+	folders, err := a.folders()
+	if err != nil {
+		return err
+	}
+	return a.runner(folders).CloseCrashed(store)
+}
+
 // newBackend makes the backend that the job names.
 func newBackend(job *workspace.Job, ws *workspace.Workspace, getenv func(string) string) (backend.Backend, error) {
 	if job.Backend == "command" {

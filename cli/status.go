@@ -66,7 +66,7 @@ func (a *App) status(ctx context.Context, o statusOptions, args []string) error 
 		return err
 	}
 	defer store.Close()
-	if err := a.runner(folders).CloseCrashed(store); err != nil {
+	if err := a.closeCrashed(store); err != nil {
 		return err
 	}
 	view := scheduler.View{Store: store, Units: units, Target: target, Now: a.Now(), Daemon: daemon.Held(folders.State)}
